@@ -117,7 +117,7 @@ public final class Antipode {
   }
 
   /**
-   * Adds a write to the current lineage. One without a mint hour gets the current one.
+   * Adds a write to the current lineage. One without a written hour gets the current one.
    *
    * @return the lineage with it
    * @throws ConfigurationException if there is no scope, and {@code on_unscoped} is {@code raise}
@@ -139,7 +139,7 @@ public final class Antipode {
   }
 
   /**
-   * Adds a lineage to the current one. What it says of the future is taken back: it may have been
+   * Adds a lineage to the current one. What it says of the future is removed: it may have been
    * deserialised.
    *
    * @return the lineage with both

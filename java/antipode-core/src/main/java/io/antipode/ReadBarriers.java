@@ -4,6 +4,6 @@ package io.antipode;
 public enum ReadBarriers {
   /** Where a barrier was called. */
   EXPLICIT,
-  /** Everywhere: each read of an instrumented client waits by itself. */
+  /** Everywhere: each read of an instrumented client waits automatically. */
   AUTO
 }

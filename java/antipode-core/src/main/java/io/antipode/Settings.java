@@ -255,7 +255,7 @@ public final class Settings {
     return with(draft -> draft.onIncomplete = Objects.requireNonNull(policy, "policy"));
   }
 
-  /** Returns these settings with reads that wait by themselves, or do not. */
+  /** Returns these settings with reads that wait automatically, or do not. */
   public Settings withBarriers(ReadBarriers barriers) {
     return with(draft -> draft.barriers = Objects.requireNonNull(barriers, "barriers"));
   }

@@ -66,7 +66,7 @@ public final class Agent {
           Thread thread = new Thread(() -> run(request, answer), "request " + number);
           thread.start();
           try {
-            thread.join(); // Its end tells a dry run that the reads of the request are over.
+            thread.join(); // Its end notifies a dry run that the reads of the request are over.
           } catch (InterruptedException ended) {
             return; // Nobody reads answers any more.
           }

@@ -164,7 +164,9 @@ final class HeaderVectors {
 
   // Hosts.
 
-  /** Sends a call from a scope, and tells by its headers whether the host may have the lineage. */
+  /**
+   * Sends a call from a scope, and returns by its headers whether the host may have the lineage.
+   */
   private static ObjectNode host(JsonNode given) {
     Settings before = configured(JSON.objectNode().set("egress_hosts", given.path("egress_hosts")));
     try (ScopeBlock block = Antipode.scope()) {

@@ -44,7 +44,7 @@ final class MongoCalls {
    * Makes one call; returns what it came to.
    *
    * @param concern {@code w} of its write concern; empty for the client's
-   * @param argument a document: what to insert, what to look for, or a command
+   * @param argument a document: what to insert, what to ask for, or a command
    */
   synchronized JsonNode call(String call, String concern, String argument) {
     Document given = argument.isEmpty() ? ALL : Document.parse(argument);

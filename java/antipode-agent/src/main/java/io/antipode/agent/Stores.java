@@ -169,7 +169,7 @@ final class Stores {
             : Barriers.barrier(options));
   }
 
-  /** Returns counts, threads that look at stores, and connections. */
+  /** Returns counts, threads that poll stores, and connections. */
   static JsonNode statistics() throws IOException {
     ObjectNode value = JSON.objectNode();
     ArrayNode metrics = value.putArray("metrics");

@@ -77,17 +77,17 @@ public final class FakeStore extends Shim {
     this.fencer = new SlowFencer();
   }
 
-  /** Returns a store of which nothing but looks is asked. */
+  /** Returns a store of which nothing but polls is asked. */
   public static FakeStore plain(String datastore, VirtualClock clock) {
     return new FakeStore(datastore, clock, Traits.PLAIN);
   }
 
-  /** Has reads of its clients wait by themselves, or not. */
+  /** Has reads of its clients wait automatically, or not. */
   public void waitBy(ReadBarriers chosen) {
     barriers = chosen;
   }
 
-  /** Returns how often it was looked at, failed looks included. */
+  /** Returns how often it was polled, failed polls included. */
   public int polls() {
     return looks;
   }
@@ -134,32 +134,32 @@ public final class FakeStore extends Shim {
     }
   }
 
-  /** Looks reach this incarnation. */
+  /** Polls reach this incarnation. */
   public void replace(long at, String server) {
     servers.add(new At<>(at, server));
   }
 
-  /** Looks for promises reach this server, and no others do. */
+  /** Polls for promises reach this server, and no others do. */
   public void moveRecords(long at, String server) {
     recordsServers.add(new At<>(at, server));
   }
 
-  /** Looks fail, until then, and are worth repeating. */
+  /** Polls fail, until then, and are worth repeating. */
   public void takeDown(long from, @Nullable Long until) {
     down.add(new Span(from, until == null ? NEVER : until));
   }
 
-  /** Looks fail for good. */
+  /** Polls fail for good. */
   public void breakDown(long from) {
     brokenFrom = from;
   }
 
-  /** Its server answers no look. */
+  /** Its server answers no poll. */
   public void freeze(long from) {
     frozenFrom = from;
   }
 
-  /** Looks say that what is missing may be visible after so long. */
+  /** Polls say that what is missing may be visible after so long. */
   public void estimate(long at, Duration eta) {
     etas.add(new At<>(at, eta));
   }
@@ -169,7 +169,7 @@ public final class FakeStore extends Shim {
     primary.add(new At<>(at, position));
   }
 
-  /** The primary tells nobody its position. */
+  /** The primary reports its position to nobody. */
   public void takePrimaryDown(long from) {
     primaryDownFrom = from;
   }

@@ -12,9 +12,9 @@ public final class VirtualRead implements Stepper {
   /**
    * How it is made.
    *
-   * @param isWatched whether the watcher of the store looks for it while it is held back
+   * @param isWatched whether the watcher of the store polls for it while it is held back
    * @param snapshot what is known to show in the snapshot that it reads from; null for a new one
-   * @param proof for how long its connection, which is pinned, need not look for what its server
+   * @param proof for how long its connection, which is pinned, need not poll for what its server
    *     has shown
    * @param isUnasked whether the client gives its connection up before anything was asked
    */
@@ -66,7 +66,7 @@ public final class VirtualRead implements Stepper {
     }
   }
 
-  /** Returns whether it is over without a look. */
+  /** Returns whether it is over without a poll. */
   private boolean passes(Floor demanded) {
     Set<WriteId> snapshot = options.snapshot();
     if (snapshot == null && !demanded.isProvedOn(connection.incarnation(), options.proof())) {
@@ -118,7 +118,7 @@ public final class VirtualRead implements Stepper {
     return finished;
   }
 
-  /** Returns how often its connection was looked at. */
+  /** Returns how often its connection was polled. */
   public int polls() {
     return connection.polls();
   }
@@ -157,7 +157,7 @@ public final class VirtualRead implements Stepper {
     return null;
   }
 
-  /** Returns the pause to the next look; a frozen server takes all the time that there is. */
+  /** Returns the pause to the next poll; a frozen server takes all the time that there is. */
   private @Nullable Duration look(HeldRead read, Floor demanded) {
     Observation shown;
     try {

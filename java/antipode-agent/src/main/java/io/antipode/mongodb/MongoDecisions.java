@@ -10,7 +10,7 @@ import org.bson.BsonDocument;
 import org.bson.BsonValue;
 import org.jspecify.annotations.Nullable;
 
-/** What the shim of MongoDB decides without a server: beside what it is made of. */
+/** What the shim of MongoDB decides without a server: next to what it is made of. */
 public final class MongoDecisions {
   private MongoDecisions() {}
 
@@ -35,7 +35,7 @@ public final class MongoDecisions {
   }
 
   /**
-   * Returns what a look says of each write.
+   * Returns what a poll says of each write.
    *
    * @param oplog the entries that are there, in their order; none where it may not be read
    */
@@ -61,7 +61,7 @@ public final class MongoDecisions {
   /** A log and a version in it. */
   public record Named(String key, long version) {}
 
-  /** Returns what a write or a read is named by; null where a reply does not tell. */
+  /** Returns what a write or a read is named by; null where a reply does not show it. */
   public static @Nullable Named position(
       boolean isWrite,
       boolean isMajority,

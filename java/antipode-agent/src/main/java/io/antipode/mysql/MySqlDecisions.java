@@ -11,9 +11,9 @@ import java.util.Map;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/** What the shim of MySQL and MariaDB decides without a server: beside what it is made of. */
+/** What the shim of MySQL and MariaDB decides without a server: next to what it is made of. */
 public final class MySqlDecisions {
-  /** The server that looks at MariaDB's vectors. */
+  /** The server that polls MariaDB's vectors. */
   private static final long SERVER_ID = 2;
 
   private MySqlDecisions() {}
@@ -134,7 +134,7 @@ public final class MySqlDecisions {
     }
   }
 
-  /** Returns what a look says of each write, one look for each. */
+  /** Returns what a poll says of each write, one poll for each. */
   public static List<Status> poll(Server server, List<WriteId> writes) {
     List<Status> statuses = new ArrayList<>();
     for (WriteId write : writes) {
@@ -239,7 +239,7 @@ public final class MySqlDecisions {
     return shown == null ? 0 : shown.columns();
   }
 
-  /** Returns the tombstones that a query looks for: tables, each with the values of a key. */
+  /** Returns the tombstones that a query asks for: tables, each with the values of a key. */
   public static List<List<String>> sought(Map<String, List<String>> keys, String sql) {
     Map<String, Map<String, String>> columns = new LinkedHashMap<>();
     keys.forEach(
@@ -259,7 +259,7 @@ public final class MySqlDecisions {
     return found;
   }
 
-  /** Returns the lineage of the column beside a row. */
+  /** Returns the lineage of the column with a row. */
   public static Lineage found(String column) {
     return Positions.stored("posts", column);
   }

@@ -8,7 +8,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.Map;
 
-/** What receipts say of publications, at moments that a script states: beside what decides it. */
+/** What receipts say of publications, at moments that a script states: next to what decides it. */
 public final class RabbitMqDecisions {
   private static final Instant START = Instant.ofEpochSecond(1_800_000_000L);
   private static final Duration GAP_AGE = Duration.ofSeconds(5);
@@ -30,7 +30,7 @@ public final class RabbitMqDecisions {
     ledger.see(write);
   }
 
-  /** Listening began anew. */
+  /** Listening began again. */
   public void listening() {
     ledger.listening();
   }

@@ -12,7 +12,7 @@ import java.util.Map;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
-/** What the shim of Redis decides without a server: beside what it is made of. */
+/** What the shim of Redis decides without a server: next to what it is made of. */
 public final class RedisDecisions {
   private RedisDecisions() {}
 
@@ -20,7 +20,7 @@ public final class RedisDecisions {
   public record Answer(@Nullable String info, @Nullable String error) {}
 
   /**
-   * Returns what a look says of each write.
+   * Returns what a poll says of each write.
    *
    * @param first the answer to the first question, and {@code then} that to a second one
    * @param ends what its log history has of a log; null for nothing

@@ -12,17 +12,17 @@ final class Automatic {
 
   private Automatic() {}
 
-  /** Returns a context in which reads wait by themselves, or do not, whatever is configured. */
+  /** Returns a context in which reads wait automatically, or do not, whatever is configured. */
   static Context storeIn(Context context, ReadBarriers which) {
     return context.with(BLOCK, which);
   }
 
-  /** Returns whether reads of a client wait by themselves, here and now. */
+  /** Returns whether reads of a client wait automatically, here and now. */
   static boolean applies(Shim client) {
     return Settings.current().mode() == Mode.ENFORCE && isChosen(client);
   }
 
-  /** Returns whether they are to wait by themselves here, whatever the mode. */
+  /** Returns whether they are to wait automatically here, whatever the mode. */
   static boolean isChosen(Shim client) {
     ReadBarriers which = Context.current().get(BLOCK);
     if (which == null) {

@@ -15,8 +15,8 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What reads of one datastore wait for by themselves while their request depends on the same. Its
- * time is the request's. When that is used up, or no look can help, the read is answered all the
+ * What reads of one datastore wait for automatically while their request depends on the same. Its
+ * time is the request's. When that is used up, or no poll can help, the read is answered all the
  * same, and counted, unless stale reads are to throw.
  */
 final class AutomaticDemand extends Demand {
@@ -82,12 +82,12 @@ final class AutomaticDemand extends Demand {
     return found.unknown;
   }
 
-  /** Returns whether there is something that no look can show. */
+  /** Returns whether there is something that no poll can show. */
   boolean isFlawed() {
     return found.hopeless != null;
   }
 
-  /** Returns the error of what no look can show; null where there is no such thing. */
+  /** Returns the error of what no poll can show; null where there is no such thing. */
   @Nullable UnmetException flaw() {
     Wait wait = found.hopeless;
     return wait == null ? null : UnmetException.of(wait.result(wait.started()));
@@ -123,7 +123,7 @@ final class AutomaticDemand extends Demand {
   /**
    * What a lineage demands of a datastore.
    *
-   * @param hopeless of what no look can show; null where there is no such thing
+   * @param hopeless of what no poll can show; null where there is no such thing
    */
   private record Found(
       Set<Dependency> wanted, Policies policies, List<Outcome> unknown, @Nullable Wait hopeless) {

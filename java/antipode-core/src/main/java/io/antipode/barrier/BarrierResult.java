@@ -12,7 +12,7 @@ import org.jspecify.annotations.Nullable;
  *
  * @param outcomes one for each dependency, by datastore, key and version
  * @param waited from the call to its end
- * @param eta after which the unmet dependencies may be visible; null where no store can tell
+ * @param eta after which the unmet dependencies may be visible; null where no store can estimate it
  * @param incomplete what the lineage is known to miss, within the datastores that were asked for
  * @param isIncompleteOk whether the policy lets an incomplete lineage pass
  */

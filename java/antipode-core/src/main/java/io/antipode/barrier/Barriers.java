@@ -55,8 +55,8 @@ public final class Barriers {
 
   /**
    * Returns what will be the result, or the error of {@link #barrier}. No thread waits for it.
-   * Cancelled, it leaves nothing behind. What depends on it runs in the common pool, unless it
-   * names an executor.
+   * Cancelled, it leaves nothing. What depends on it runs in the common pool, unless it names an
+   * executor.
    *
    * @throws AntipodeException as {@link #barrier}, where it cannot begin
    */
@@ -97,7 +97,7 @@ public final class Barriers {
   }
 
   /**
-   * Looks without waiting, and never throws for what is unmet: for a consumer that would rather
+   * Polls without waiting, and never throws for what is unmet: for a consumer that would rather
    * have a message again later. A server that does not answer is unreachable after one second.
    *
    * @param options {@link BarrierOptions#check}, with what to ask for
@@ -158,11 +158,11 @@ public final class Barriers {
       CompletableFuture.allOf(fences.values().toArray(new CompletableFuture<?>[0]))
           .get(timeout.toNanos(), TimeUnit.NANOSECONDS);
     } catch (ExecutionException | TimeoutException error) {
-      Counts.LOG.log(Level.FINE, error, () -> "not all primaries told their positions");
+      Counts.LOG.log(Level.FINE, error, () -> "not all primaries reported their positions");
     }
   }
 
-  /** Waits until it is finished, or its deadline, which a look from this thread may come near. */
+  /** Waits until it is finished, or its deadline, which a poll from this thread may come near. */
   private static void await(Call call, Wait wait, boolean once) throws InterruptedException {
     CountDownLatch finished = new CountDownLatch(1);
     Waiter waiter = new Waiter(wait, finished::countDown, call.clock(), once);
@@ -179,7 +179,7 @@ public final class Barriers {
   }
 
   /**
-   * Opens a block in which reads of instrumented clients wait by themselves for what their request
+   * Opens a block in which reads of instrumented clients wait automatically for what their request
    * depends on, whatever is configured. Threads that share its context are in it.
    */
   @SuppressWarnings("MustBeClosedChecker") // By who opens the block.
@@ -188,7 +188,7 @@ public final class Barriers {
   }
 
   /**
-   * Opens a block in which reads do not wait by themselves, whatever is configured. Explicit
+   * Opens a block in which reads do not wait automatically, whatever is configured. Explicit
    * barriers in it are as they are.
    *
    * <pre>{@code
@@ -244,7 +244,7 @@ public final class Barriers {
                             + " that can record that a promise was abandoned: register a shim of"
                             + " its primary"));
     CompletableFuture<Boolean> answer = new CompletableFuture<>();
-    // A client may take longer than it is told, to resolve a name, say: it is left alone then.
+    // A client may take longer than it is allowed, to resolve a name, say: it is left alone then.
     Thread thread =
         new Thread(
             () -> {

@@ -82,7 +82,7 @@ final class Call {
     }
   }
 
-  /** Tells of transactions of this request whose writes it cannot wait for: they are open. */
+  /** Reports transactions of this request whose writes it cannot wait for: they are open. */
   private void tellOfUnseen(Scope request, Lineage lineage) {
     boolean isGiven = options.text() != null || options.lineage() != null;
     for (OpenWrites.Transaction open : OpenWrites.in(request)) {
@@ -181,7 +181,7 @@ final class Call {
     return one.compareTo(other) < 0 ? one : other;
   }
 
-  /** Looks at what is registered: a datastore that is unknown here may be one of these. */
+  /** Polls what is registered: a datastore that is unknown here may be one of these. */
   @Nullable Comparison comparison() {
     if (policies.onUnknown() != null) {
       return null;
@@ -200,7 +200,7 @@ final class Call {
   }
 
   /**
-   * Takes over what it found.
+   * Merges what it found.
    *
    * @throws ConfigurationException if one store has two names, and the barrier raises what is unmet
    */
@@ -225,7 +225,7 @@ final class Call {
     return fences;
   }
 
-  /** Returns how long to wait for them: the other half of the time is for looks. */
+  /** Returns how long to wait for them: the other half of the time is for polls. */
   Duration fenceTimeout() {
     return least(left().dividedBy(2), Watcher.CONNECT);
   }

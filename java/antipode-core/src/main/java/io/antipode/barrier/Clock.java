@@ -5,7 +5,8 @@ import java.time.Instant;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Time as barriers see it, and what runs on it. Tests have one on which time only passes if told.
+ * Time as barriers see it, and what runs on it. Tests have one on which time only passes if asked
+ * to.
  */
 public interface Clock {
   /** Returns the machine's. */

@@ -14,7 +14,7 @@ import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One look at each registered store, before a datastore that is unknown here is let pass: does it
+ * One poll of each registered store, before a datastore that is unknown here is let pass: does it
  * have that one's log? Stores are asked whose logs have names that no other's can have.
  */
 final class Comparison {
@@ -66,7 +66,7 @@ final class Comparison {
     return wait;
   }
 
-  /** Returns the outcomes of the strangers whose log a registered store has. */
+  /** Returns the outcomes of the unknown writes whose log a registered store has. */
   List<Outcome> outcomes() {
     List<Outcome> found = new ArrayList<>();
     for (Outcome shown : wait.result(clock.nanoTime()).outcomes()) {

@@ -12,7 +12,7 @@ import org.jspecify.annotations.Nullable;
 
 /** What a barrier that was called wants the next reads of a datastore to see. */
 sealed class Demand permits AutomaticDemand {
-  /** What a look gets although the time is up. */
+  /** What a poll gets although the time is up. */
   static final Duration LEAST_LOOK = Duration.ofMillis(50);
 
   private final Set<Dependency> wanted;
@@ -43,7 +43,7 @@ sealed class Demand permits AutomaticDemand {
     return allowance;
   }
 
-  /** Returns whether no barrier was called: reads wait by themselves. */
+  /** Returns whether no barrier was called: reads wait automatically. */
   boolean isAutomatic() {
     return false;
   }
@@ -53,7 +53,7 @@ sealed class Demand permits AutomaticDemand {
     return true;
   }
 
-  /** Returns how long a look may last although the time is up. */
+  /** Returns how long a poll may last although the time is up. */
   Duration leastLook() {
     return LEAST_LOOK;
   }

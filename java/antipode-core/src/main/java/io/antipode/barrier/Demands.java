@@ -11,7 +11,7 @@ import org.jspecify.annotations.Nullable;
 final class Demands implements Attachment<Demands> {
   private static final Key<Demands> KEY = new Key<>(Demands.class);
 
-  /** Of reads of a datastore by barriers that were called, or by themselves. */
+  /** Of reads of a datastore by barriers that were called, or automatically. */
   private record Of(String datastore, boolean isAutomatic) {}
 
   private final Map<Of, Demand> demands;

@@ -19,7 +19,7 @@ public interface Endpoint extends AutoCloseable {
   }
 
   /**
-   * Returns whether the server ends a pause once what the last look missed may be visible. Then a
+   * Returns whether the server ends a pause once what the last poll missed may be visible. Then a
    * pause lasts up to a second.
    */
   default boolean isBlocking() {
@@ -32,20 +32,20 @@ public interface Endpoint extends AutoCloseable {
   }
 
   /**
-   * Looks once, without waiting for the writes.
+   * Polls once, without waiting for the writes.
    *
    * @param writes of this datastore; not empty
-   * @param timeout the longest that the look itself may take
-   * @throws UnreachableException if the look failed and is worth repeating
-   * @throws Exception if looking again cannot help
+   * @param timeout the longest that the poll itself may take
+   * @throws UnreachableException if the poll failed and is worth repeating
+   * @throws Exception if polling again cannot help
    */
   Observation observe(Collection<WriteId> writes, Duration timeout) throws Exception;
 
   /**
-   * Looks once for the records of promises. Called only where {@link Shim#pollsForPromises}.
+   * Asks once for the records of promises. Called only where {@link Shim#pollsForPromises}.
    *
-   * @throws UnreachableException if the look failed and is worth repeating
-   * @throws Exception if looking again cannot help
+   * @throws UnreachableException if the poll failed and is worth repeating
+   * @throws Exception if polling again cannot help
    */
   default Observation promised(Collection<Promise> promises, Duration timeout) throws Exception {
     throw new UnsupportedOperationException(getClass().getName() + " cannot ask for promises");
@@ -62,7 +62,7 @@ public interface Endpoint extends AutoCloseable {
   /** Nobody waits any more: ends what the server pushes until the next pause. */
   default void rest() throws Exception {}
 
-  /** Makes a look that another thread is in fail soon. Thread-safe; may do nothing. */
+  /** Makes a poll that another thread is in fail soon. Thread-safe; may do nothing. */
   default void interrupt() {}
 
   /** Releases the connection; may be called again. */

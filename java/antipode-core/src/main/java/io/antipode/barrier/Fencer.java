@@ -11,8 +11,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Asks one primary for its position, for whoever wants to know, one after another. A client may
- * take longer than it is told, to find out that a host has no address, say. So no barrier asks in a
- * thread of its own, which it could not leave, nor in one for each barrier.
+ * take longer than it is allowed, to find out that a host has no address, say. So no barrier asks
+ * in a thread of its own, which it could not leave, nor in one for each barrier.
  */
 class Fencer implements Stepper {
   private record Asked(CompletableFuture<Set<WriteId>> answer, Duration timeout) {}
@@ -75,7 +75,7 @@ class Fencer implements Stepper {
     return isRunning;
   }
 
-  /** Asks, and tells them. */
+  /** Asks, and notifies them. */
   final void end() {
     List<Asked> asked;
     synchronized (this) {
@@ -87,13 +87,13 @@ class Fencer implements Stepper {
           asked.stream().map(Asked::timeout).max(Comparator.naturalOrder()).orElseThrow();
       Set<WriteId> writes = shim.fence(longest);
       asked.forEach(each -> each.answer.complete(writes));
-    } catch (Throwable error) { // Whatever it is, it is what they are told.
+    } catch (Throwable error) { // Whatever it is, it is what they get.
       asked.forEach(each -> each.answer.completeExceptionally(error));
     }
   }
 
   @Override
   public void pause(Duration timeout) {
-    // There is no reason to wait: who asks later asks anew.
+    // There is no reason to wait: who asks later asks again.
   }
 }

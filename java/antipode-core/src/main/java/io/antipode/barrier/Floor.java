@@ -28,16 +28,16 @@ import org.jspecify.annotations.Nullable;
  * What the next read of one datastore must see, on whatever connection it is made.
  *
  * <p>A list of demands: of barriers that were called first, which have their time and their errors
- * before the automatic one of the read itself has its own. One look shows all of them, or the read
+ * before the automatic one of the read itself has its own. One poll shows all of them, or the read
  * is not answered.
  *
  * <p>An instrumented connection asks its server, in the read's own round trip where it can, and
  * answers the read only where {@link #accepts} says so; otherwise it holds the read back with
- * {@link #hold}, or with a {@link HeldRead}. Where it knows without a look that all is shown, it
+ * {@link #hold}, or with a {@link HeldRead}. Where it knows without a poll that all is shown, it
  * calls {@link #pass}. Time is spent only while holding.
  */
 public final class Floor {
-  /** Looks once on the connection that will read. */
+  /** Polls once on the connection that will read. */
   public interface Look {
     /**
      * Returns what it shows.
@@ -50,7 +50,7 @@ public final class Floor {
   private final String datastore;
   private final List<Demand> demands;
 
-  /** What no look can show the read; null for nothing. */
+  /** What no poll can show the read; null for nothing. */
   private final @Nullable UnmetException flaw;
 
   /** Whether a read that was shown all the rest throws that, instead of being answered. */
@@ -81,12 +81,12 @@ public final class Floor {
 
   /**
    * Returns what the next read by a client must see: what barriers left to it and, where reads wait
-   * by themselves, what its request depends on there. Null where nothing: the read goes its way.
+   * automatically, what its request depends on there. Null where nothing: the read goes its way.
    *
    * <p>Asked once for each read, in the application's thread, just before it is sent. The read is
    * over when that thread goes on; where it may not be, {@link #currentAhead} asks.
    *
-   * @throws UnmetException if that is known without a look, and stale reads are to throw
+   * @throws UnmetException if that is known without a poll, and stale reads are to throw
    */
   public static @Nullable Floor current(Shim client) {
     return next(client, true, null);
@@ -124,7 +124,7 @@ public final class Floor {
     return floor(client, scope, true);
   }
 
-  /** Tells of a read that the writes of a transaction of another connection are hidden from. */
+  /** Reports a read that the writes of a transaction of another connection are hidden from. */
   private static void tellOfUnseen(String datastore, Scope scope, @Nullable Object who) {
     for (OpenWrites.Transaction open : OpenWrites.in(scope)) {
       if (open.datastore().equals(datastore) && (who == null || !open.isOf(who))) {
@@ -199,7 +199,7 @@ public final class Floor {
     return null;
   }
 
-  /** Returns what no look can show a read; null for nothing. */
+  /** Returns what no poll can show a read; null for nothing. */
   private static @Nullable UnmetException flaw(AutomaticDemand automatic) {
     Call.countUnknownStores(automatic.unknown());
     return automatic.flaw();
@@ -223,7 +223,7 @@ public final class Floor {
     return wanted.stream().filter(WriteId.class::isInstance).map(WriteId.class::cast).toList();
   }
 
-  /** Returns what must be fulfilled; empty where no shim of the datastore looks for promises. */
+  /** Returns what must be fulfilled; empty where no shim of the datastore asks for promises. */
   public List<Promise> promises() {
     return wanted.stream().filter(Promise.class::isInstance).map(Promise.class::cast).toList();
   }
@@ -262,7 +262,7 @@ public final class Floor {
     return demands.stream().map(time).max(Comparator.naturalOrder()).orElse(Duration.ZERO);
   }
 
-  /** Returns how long a look may last: what is left, but enough for one honest try. */
+  /** Returns how long a poll may last: what is left, but enough for one honest try. */
   public Duration pollTimeout() {
     Duration left = left();
     Duration least = longest(Demand::leastLook);
@@ -270,7 +270,7 @@ public final class Floor {
   }
 
   /**
-   * Returns how long the server may block during a look: what is left, but no longer than is given.
+   * Returns how long the server may block during a poll: what is left, but no longer than is given.
    */
   public Duration blockTimeout(Duration longest) {
     Duration left = left();
@@ -290,7 +290,7 @@ public final class Floor {
     return isCounted.get();
   }
 
-  /** Returns whether no demand is left that a look may show: the read need not be held. */
+  /** Returns whether no demand is left that a poll may show: the read need not be held. */
   public boolean isOver() {
     return isServed && demands.stream().allMatch(Demand::isAutomatic);
   }
@@ -300,7 +300,7 @@ public final class Floor {
   }
 
   /**
-   * Returns whether a read made at or after this look may be answered.
+   * Returns whether a read made at or after this poll may be answered.
    *
    * @throws UnmetException if waiting longer cannot help
    */
@@ -315,9 +315,9 @@ public final class Floor {
   }
 
   /**
-   * Says that the read is answered: it is known to be shown all of it that a look can show.
+   * Says that the read is answered: it is known to be shown all of it that a poll can show.
    *
-   * @throws UnmetException if it is not: it depends on what no look can show
+   * @throws UnmetException if it is not: it depends on what no poll can show
    */
   public void pass() {
     if (flaw == null) {
@@ -335,12 +335,12 @@ public final class Floor {
   }
 
   /**
-   * Holds a read back until a look shows the floor; then read on that connection.
+   * Holds a read back until a poll shows the floor; then read on that connection.
    *
-   * @param client whose datastore's watcher looks for all held reads, which themselves look rarely
+   * @param client whose datastore's watcher polls for all held reads, which themselves poll rarely
    *     then
    * @throws UnmetException if the time is up, or waiting longer cannot help
-   * @throws Exception what the look throws, where there was time left
+   * @throws Exception what the poll throws, where there was time left
    */
   public void hold(Shim client, Look look) throws Exception {
     if (isOver()) {
@@ -414,7 +414,7 @@ public final class Floor {
     return true;
   }
 
-  /** Ends a read whose look failed, if the time of a demand is up and such reads throw. */
+  /** Ends a read whose poll failed, if the time of a demand is up and such reads throw. */
   void failLate(Demand demand, Wait wait, UnreachableException cause) {
     long now = clock.nanoTime();
     if (demand.isThrown() && now >= wait.deadline()) {

@@ -31,7 +31,7 @@ final class FutureCall {
             });
   }
 
-  /** Starts; once: one look at each datastore is enough. */
+  /** Starts; once: one poll of each datastore is enough. */
   static CompletableFuture<BarrierResult> start(Call call, boolean once) {
     FutureCall future = new FutureCall(call, once);
     Comparison comparison = call.comparison();

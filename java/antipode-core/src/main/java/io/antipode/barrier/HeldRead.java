@@ -6,13 +6,13 @@ import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One read that a floor holds back: when it looks, and how it ends. It neither looks nor pauses by
- * itself. One demand at a time has its turn, the first that the last look did not show: its time is
+ * One read that a floor holds back: when it polls, and how it ends. It itself neither polls nor
+ * pauses. One demand at a time has its turn, the first that the last poll did not show: its time is
  * spent, and it paces.
  */
 public final class HeldRead implements AutoCloseable {
   /**
-   * How many times as long it pauses while a watcher looks for it: that one may look at another
+   * How many times as long it pauses while a watcher polls for it: that one may poll another
    * server, which shows what is demanded later, or never.
    */
   private static final int RARELY = 8;
@@ -40,14 +40,14 @@ public final class HeldRead implements AutoCloseable {
     return Duration.ofNanos(Math.max(wait.deadline() - clock.nanoTime(), 0));
   }
 
-  /** Returns how long the next look may last. */
+  /** Returns how long the next poll may last. */
   public Duration pollTimeout() {
     long least = demand.leastLook().toNanos();
     return Duration.ofNanos(Math.max(wait.deadline() - clock.nanoTime(), least));
   }
 
   /**
-   * Takes what a look on the connection showed; returns the pause to the next one, or null where
+   * Takes what a poll on the connection showed; returns the pause to the next one, or null where
    * the read may be answered.
    *
    * @throws UnmetException if the time is up, or waiting longer cannot help
@@ -94,7 +94,7 @@ public final class HeldRead implements AutoCloseable {
     return wasWatched && !isWatched();
   }
 
-  /** Pauses this thread, until the time is over or the watcher says that a look may show it all. */
+  /** Pauses this thread, until the time is over or the watcher says that a poll may show it all. */
   public void pause(Duration pause) throws InterruptedException {
     if (hint != null && isWatched()) {
       hint.await(pause);
@@ -107,7 +107,7 @@ public final class HeldRead implements AutoCloseable {
   }
 
   /**
-   * Ends it because a look failed: where the time is up that is said, and not that the server was
+   * Ends it because a poll failed: where the time is up that is said, and not that the server was
    * away.
    *
    * @throws UnmetException if the time is up
@@ -118,7 +118,7 @@ public final class HeldRead implements AutoCloseable {
     throw error;
   }
 
-  /** Spends the time of the demand that has its turn, and tells it to whoever measures waits. */
+  /** Spends the time of the demand that has its turn, and reports it to whoever measures waits. */
   @Override
   public void close() {
     end();

@@ -8,8 +8,8 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
 /**
- * A watcher's word that a server shows by now what a held read must see. It may look at another
- * server than the read is made at, so it ends a pause, and decides nothing.
+ * A watcher's word that a server shows by now what a held read must see. It may poll another server
+ * than the read is made at, so it ends a pause, and decides nothing.
  */
 final class Hint implements Subscriber {
   private final Watcher watcher;

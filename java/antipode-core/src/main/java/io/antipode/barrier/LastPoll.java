@@ -3,7 +3,7 @@ package io.antipode.barrier;
 import java.time.Instant;
 
 /**
- * How the last look at a server ended.
+ * How the last poll of a server ended.
  *
  * @param at when
  * @param failure why it failed; empty where it did not

@@ -10,7 +10,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/** Tells how barriers, checks and held reads ended to whoever measures them. */
+/** Reports how barriers, checks and held reads ended to whoever measures them. */
 final class Measured {
   private Measured() {}
 
@@ -70,7 +70,7 @@ final class Measured {
     return error instanceof AntipodeException ours ? ours.code() : error.getClass().getSimpleName();
   }
 
-  /** Tells what an operation did not get. */
+  /** Reports what an operation did not get. */
   static void unmet(String operation, BarrierResult result) {
     for (Outcome outcome : result.unmet()) {
       Measures.tell(
@@ -87,7 +87,7 @@ final class Measured {
     }
   }
 
-  /** Tells how long each datastore kept a result waiting, where it did. */
+  /** Reports how long each datastore kept a result waiting, where it did. */
   static void waited(BarrierResult result, String at) {
     if (Measures.isIdle() || result.waited().compareTo(Measures.LEAST_WAIT) < 0) {
       return;

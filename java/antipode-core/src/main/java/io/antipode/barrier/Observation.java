@@ -9,7 +9,7 @@ import java.util.Map;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/** What one server showed of some writes and promises at one look. */
+/** What one server showed of some writes and promises at one poll. */
 public final class Observation {
   /** What is said of one dependency. */
   record Said(Status status, String cause) {}
@@ -43,7 +43,9 @@ public final class Observation {
     return server;
   }
 
-  /** Returns after which the last of them may be visible; null where the store cannot tell. */
+  /**
+   * Returns after which the last of them may be visible; null where the store cannot estimate it.
+   */
   @Nullable Duration eta() {
     return eta;
   }
@@ -69,7 +71,7 @@ public final class Observation {
     return about(dependency).status();
   }
 
-  /** Returns this observation with what another look at the same history showed. */
+  /** Returns this observation with what another poll of the same history showed. */
   Observation with(Observation other) {
     Map<Dependency, Said> both = new HashMap<>(said);
     both.putAll(other.said);

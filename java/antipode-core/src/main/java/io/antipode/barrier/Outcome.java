@@ -18,7 +18,7 @@ import org.jspecify.annotations.Nullable;
  * @param waited from the start of the barrier to this outcome
  * @param server the incarnation of the server that showed it; empty where none did
  * @param cause what the server or the check said, for people; may be empty
- * @param reported whether a policy lets it pass, although it is unmet by itself
+ * @param reported whether a policy lets it pass, although it is unmet as such
  */
 public record Outcome(
     Dependency dependency,

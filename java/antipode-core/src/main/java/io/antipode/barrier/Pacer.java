@@ -4,12 +4,12 @@ import java.time.Duration;
 import java.util.concurrent.ThreadLocalRandom;
 
 /**
- * How long to pause between two looks where the server can neither block nor push. The pause grows
- * with the time waited, so that a look comes at most 2 % of the wait, or 1 ms, late. It is random,
- * so that many processes do not look in step. After failed looks it backs off.
+ * How long to pause between two polls where the server can neither block nor push. The pause grows
+ * with the time waited, so that a poll comes at most 2 % of the wait, or 1 ms, late. It is random,
+ * so that many processes do not poll in step. After failed polls it backs off.
  */
 final class Pacer {
-  /** The longest pause between two looks: looks this far apart are of one moment. */
+  /** The longest pause between two polls: polls this far apart are of one moment. */
   static final long MOST_NS = 50_000_000;
 
   private static final double SHARE = 0.02;
@@ -21,13 +21,13 @@ final class Pacer {
 
   private int failures;
 
-  /** Returns the pause to the next look when the youngest wait has lasted so long. */
+  /** Returns the pause to the next poll when the youngest wait has lasted so long. */
   Duration pause(long waitedNs) {
     failures = 0;
     return random(Math.min(Math.max(LEAST_NS, (long) (waitedNs * SHARE)), MOST_NS));
   }
 
-  /** Returns the pause after a look that failed. */
+  /** Returns the pause after a poll that failed. */
   Duration backoff() {
     long longest = Math.min(BACKOFF_LEAST_NS << failures, BACKOFF_MOST_NS);
     failures = Math.min(failures + 1, MOST_DOUBLINGS);

@@ -136,7 +136,7 @@ final class Plan {
     return new Way(Status.UNKNOWN_STORE, ABSENT, !options.isOnlyGiven() && Shims.anyIsWaitable());
   }
 
-  /** One that expired is looked for all the same: what was fulfilled in time stays visible. */
+  /** One that expired is asked for all the same: what was fulfilled in time stays visible. */
   private Way wayOf(Promise promise) {
     if (isOff || !options.asks(promise.datastore())) {
       return Way.EXCLUDED;

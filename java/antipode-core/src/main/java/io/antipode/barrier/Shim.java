@@ -95,7 +95,7 @@ public abstract class Shim implements AutoCloseable {
     return false;
   }
 
-  /** Returns whether reads of its clients wait by themselves; null: as is configured. */
+  /** Returns whether reads of its clients wait automatically; null: as is configured. */
   public @Nullable ReadBarriers barriers() {
     return null;
   }
@@ -106,7 +106,7 @@ public abstract class Shim implements AutoCloseable {
   }
 
   /**
-   * Returns whether its endpoints, and its client's floors where it has these, look for promises.
+   * Returns whether its endpoints, and its client's floors where it has these, ask for promises.
    */
   public boolean pollsForPromises() {
     return false;
@@ -117,7 +117,7 @@ public abstract class Shim implements AutoCloseable {
     return false;
   }
 
-  /** Returns what tells its server from others of this process; null where nothing does. */
+  /** Returns what distinguishes its server from others of this process; null where nothing does. */
   public @Nullable Object server() {
     return null;
   }
@@ -143,7 +143,7 @@ public abstract class Shim implements AutoCloseable {
   }
 
   /**
-   * Returns the demand that a server follows a primary at the time of the look, or is that server.
+   * Returns the demand that a server follows a primary at the time of the poll, or is that server.
    * A primary's position stands for writes that are missing only as long as it is the primary: one
    * that was replaced may still answer. The demand is in no lineage.
    *
@@ -245,7 +245,7 @@ public abstract class Shim implements AutoCloseable {
         BarrierOptions.timeout(timeout).withLineage(lineage).withOnly(datastore));
   }
 
-  /** Returns how the last look of barriers at its server ended; null before the first. */
+  /** Returns how the last poll of barriers at its server ended; null before the first. */
   public final @Nullable LastPoll lastPoll() {
     return watcher.lastPoll();
   }
@@ -268,7 +268,7 @@ public abstract class Shim implements AutoCloseable {
     return fencer;
   }
 
-  /** Returns whether barriers wait here: it can look, and no other client of its server does. */
+  /** Returns whether barriers wait here: it can poll, and no other client of its server does. */
   boolean isLooking() {
     return isLooking && canPoll();
   }

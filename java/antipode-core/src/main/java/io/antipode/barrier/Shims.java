@@ -9,7 +9,7 @@ import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
-/** Which shims this process has, and which of them looks at a server. */
+/** Which shims this process has, and which of them polls a server. */
 public final class Shims {
   private static final Map<String, List<Shim>> SHIMS = new ConcurrentHashMap<>();
 
@@ -18,7 +18,7 @@ public final class Shims {
   /**
    * Makes a shim known to barriers. Registering it again changes nothing. A primary and a replica
    * of one datastore may both be registered: barriers wait at the replica. Several clients of one
-   * server are one server for barriers: the first of them looks.
+   * server are one server for barriers: the first of them polls.
    */
   public static void register(Shim shim) {
     SHIMS.compute(
@@ -43,7 +43,7 @@ public final class Shims {
     shim.watcher().close();
   }
 
-  /** Of the shims of one server the first looks. */
+  /** Of the shims of one server the first polls. */
   private static List<Shim> claimed(List<Shim> shims) {
     List<Object> servers = new ArrayList<>();
     for (Shim shim : shims) {
@@ -65,7 +65,7 @@ public final class Shims {
     return new TreeSet<>(SHIMS.keySet());
   }
 
-  /** Returns the names of the threads that look at stores now. */
+  /** Returns the names of the threads that poll stores now. */
   public static List<String> watchers() {
     return SHIMS.values().stream()
         .flatMap(List::stream)
@@ -82,7 +82,7 @@ public final class Shims {
 
   /**
    * Returns the shim to wait at now: the replica where there is one, else the primary; null where
-   * none can look.
+   * none can poll.
    *
    * @throws ConfigurationException if nobody could say which of several the next read asks
    */
@@ -104,9 +104,7 @@ public final class Shims {
     return servers.isEmpty() ? null : servers.get(0);
   }
 
-  /**
-   * Returns what looks at the server that a client reads from; null where another may be looked at.
-   */
+  /** Returns what polls the server that a client reads from; null where another may be polled. */
   static @Nullable Watcher sharedWatcher(Shim client) {
     @Nullable Shim looking;
     try {

@@ -12,12 +12,12 @@ import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Looks for what one read may have missed, as a barrier does, once that read is over. A look that
+ * Polls for what one read may have missed, as a barrier does, once that read is over. A poll that
  * began after a read and does not show its dependency proves that the read did not show it either.
  * For dry runs; thread-safe.
  */
 public final class StalenessCheck {
-  /** How long after a read its dependencies are looked at. */
+  /** How long after a read its dependencies are polled. */
   public static final Duration BOUND = Duration.ofSeconds(10);
 
   private static final Set<Status> SHOWN = EnumSet.of(Status.VISIBLE, Status.SUPERSEDED);
@@ -54,7 +54,7 @@ public final class StalenessCheck {
   }
 
   /**
-   * Returns a check of a read that is about to be made; null where nobody can look for it.
+   * Returns a check of a read that is about to be made; null where nobody can poll for it.
    *
    * @param client who reads
    * @param missed what the read may not show
@@ -77,7 +77,7 @@ public final class StalenessCheck {
     return datastore;
   }
 
-  /** Looks from now on, in a thread of the library: the read is over. */
+  /** Polls from now on, in a thread of the library: the read is over. */
   public void begin() {
     watcher.subscribe(subscriber);
   }
@@ -93,7 +93,7 @@ public final class StalenessCheck {
     return sinceRead().compareTo(BOUND) > 0;
   }
 
-  /** Waits until it looked once or is over, but no longer than so long. */
+  /** Waits until it polled once or is over, but no longer than so long. */
   public void awaitPoll(Duration timeout) throws InterruptedException {
     boolean unused = looked.await(timeout.toNanos(), TimeUnit.NANOSECONDS);
   }
@@ -115,7 +115,7 @@ public final class StalenessCheck {
     looked.countDown();
   }
 
-  /** What the watcher tells. */
+  /** What the watcher reports. */
   private final class Looks implements Subscriber {
     @Override
     public long since() {
@@ -161,7 +161,7 @@ public final class StalenessCheck {
 
     @Override
     public void unreachable(String datastore, String cause) {
-      // The next look may not fail.
+      // The next poll may not fail.
     }
 
     @Override

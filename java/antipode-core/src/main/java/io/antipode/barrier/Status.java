@@ -16,7 +16,7 @@ public enum Status {
   UNKNOWN_LOG,
   /** An unknown log older than the horizon, or a promise whose record would be gone by now. */
   AGED,
-  /** The last look failed in a way that another may not. */
+  /** The last poll failed in a way that another may not. */
   UNREACHABLE,
   /** Nothing is registered here that can wait for that datastore. */
   UNKNOWN_STORE,

@@ -11,12 +11,12 @@ interface Subscriber {
   /** Returns what it still waits for; empty when it waits no longer. */
   Set<Dependency> wanted(String datastore);
 
-  /** Receives what a look showed, of its own writes and of others'. */
+  /** Receives what a poll showed, of its own writes and of others'. */
   void take(String datastore, Observation observation);
 
-  /** Learns that a look failed and will be repeated. */
+  /** Learns that a poll failed and will be repeated. */
   void unreachable(String datastore, String cause);
 
-  /** Learns that there will be no further look. */
+  /** Learns that there will be no further poll. */
   void failed(String datastore, String cause);
 }

@@ -2,7 +2,7 @@ package io.antipode.barrier;
 
 import org.jspecify.annotations.Nullable;
 
-/** A look failed in a way that a later one may not: refused, reset, timed out, loading. */
+/** A poll failed in a way that a later one may not: refused, reset, timed out, loading. */
 public final class UnreachableException extends RuntimeException {
   private static final long serialVersionUID = 1L;
 

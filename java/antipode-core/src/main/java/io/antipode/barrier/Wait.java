@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
  * One barrier, or one floor, while it waits: decisions without I/O, threads or clocks. Not
  * thread-safe; all {@code now} are nanoseconds of one clock.
  *
- * <p>A datastore is met by one look that shows all that is asked of it: two looks may reach servers
+ * <p>A datastore is met by one poll that shows all that is asked of it: two polls may reach servers
  * of different histories. Where others had to be waited for, its server may have been replaced
  * meanwhile: it is asked again before the barrier succeeds.
  */
@@ -39,10 +39,10 @@ final class Wait {
   private final Map<String, Duration> etas = new HashMap<>();
   private final Map<String, Met> met = new HashMap<>();
 
-  /** When a look last left something to wait for. */
+  /** When a poll last left something to wait for. */
   private long late;
 
-  /** Looks since then belong together; null while something is waited for. */
+  /** Polls since then belong together; null while something is waited for. */
   private @Nullable Long freshFrom;
 
   private boolean isFatal;
@@ -92,7 +92,7 @@ final class Wait {
     return deadline;
   }
 
-  /** Returns the datastores that no look has met. */
+  /** Returns the datastores that no poll has met. */
   Set<String> pending() {
     return Set.copyOf(pending.keySet());
   }
@@ -114,7 +114,7 @@ final class Wait {
     await(datastore, writes);
   }
 
-  /** Takes over what was found out about dependencies that had been let pass. */
+  /** Merges what was found out about dependencies that had been let pass. */
   void unmet(Collection<Outcome> found) {
     found.forEach(this::settle);
   }
@@ -124,7 +124,7 @@ final class Wait {
     writes.forEach(write -> settle(Outcome.of(write, Status.DEFERRED, "")));
   }
 
-  /** Takes over what a server showed at one look. */
+  /** Merges what a server showed at one poll. */
   void record(String datastore, Observation observation, long now) {
     Set<Dependency> asked = pending.get(datastore);
     if (asked == null) {
@@ -149,7 +149,7 @@ final class Wait {
     }
   }
 
-  /** Takes over an outcome; returns whether it is pending. */
+  /** Merges an outcome; returns whether it is pending. */
   private boolean judge(Dependency dependency, Observation observation, long now) {
     Observation.Said said = observation.about(dependency);
     if (dependency instanceof Promise promise && said.status() == Status.NOT_YET) {
@@ -196,7 +196,7 @@ final class Wait {
         });
   }
 
-  /** Notes that a look failed; the next one may not. */
+  /** Notes that a poll failed; the next one may not. */
   void unreachable(String datastore, String cause, long now) {
     Set<Dependency> asked = pending.get(datastore);
     if (asked == null) {
@@ -208,7 +208,7 @@ final class Wait {
     }
   }
 
-  /** Notes that looking again cannot help: what is pending there is undecidable. */
+  /** Notes that polling again cannot help: what is pending there is undecidable. */
   void failed(String datastore, String cause, long now) {
     Set<Dependency> asked = pending.remove(datastore);
     if (asked != null) {

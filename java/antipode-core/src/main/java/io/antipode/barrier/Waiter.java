@@ -23,7 +23,7 @@ final class Waiter implements Subscriber {
    * Connects a wait to the watchers.
    *
    * @param notify called once, from any thread, when it is finished
-   * @param once whether one look at each datastore is enough
+   * @param once whether one poll of each datastore is enough
    */
   Waiter(Wait wait, Runnable notify, Clock clock, boolean once) {
     this.wait = wait;
@@ -86,7 +86,7 @@ final class Waiter implements Subscriber {
   }
 
   /**
-   * Looks from this thread, where there is one datastore and nobody looks at it already: a barrier
+   * Polls from this thread, where there is one datastore and nobody polls it already: a barrier
    * that has nothing to wait for starts no thread. Returns false where the watcher has to do it,
    * which alone makes connections.
    */
@@ -106,7 +106,7 @@ final class Waiter implements Subscriber {
     } catch (UnreachableException error) {
       unreachable(datastore, Watcher.why(error));
       return true;
-    } catch (Exception error) { // The watcher looks again, and knows what to retry.
+    } catch (Exception error) { // The watcher polls again, and knows what to retry.
       return false;
     }
     if (observation == null) {

@@ -15,25 +15,23 @@ import java.util.logging.Level;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Looks at one server for everybody who waits there: one connection, and one thread while somebody
- * waits. Equal waits share each look.
+ * Polls one server for everybody who waits there: one connection, and one thread while somebody
+ * waits. Equal waits share each poll.
  */
 final class Watcher implements Stepper {
-  /** The longest one look may take; a stopped server is noticed after this. */
+  /** The longest one poll may take; a stopped server is noticed after this. */
   static final Duration LOOK = Duration.ofSeconds(1);
 
   /** The longest that making a connection may take: several round trips, to a server far away. */
   static final Duration CONNECT = Duration.ofSeconds(5);
 
-  /** Why nobody looks any more. */
+  /** Why nobody polls any more. */
   static final String CLOSED = "its shim was closed";
 
-  /**
-   * The longest pause at a server that ends it by itself: what it cannot tell is looked at then.
-   */
+  /** The longest pause at a server that ends it: what it cannot push is polled then. */
   private static final Duration SLICE = Duration.ofSeconds(1);
 
-  /** What the second half of a look gets at least: clients take 0 for "no limit". */
+  /** What the second half of a poll gets at least: clients take 0 for "no limit". */
   private static final Duration LEAST_LOOK = Duration.ofMillis(5);
 
   private final Shim shim;
@@ -72,23 +70,23 @@ final class Watcher implements Stepper {
     return clock;
   }
 
-  /** Returns why the last look failed; empty where it did not. */
+  /** Returns why the last poll failed; empty where it did not. */
   String away() {
     return away;
   }
 
-  /** Returns how the last look ended; null before the first. */
+  /** Returns how the last poll ended; null before the first. */
   @Nullable LastPoll lastPoll() {
     return lastPoll;
   }
 
-  /** Returns whether a thread looks at this moment. */
+  /** Returns whether a thread polls at this moment. */
   synchronized boolean isWatching() {
     return isRunning;
   }
 
   /**
-   * Looks for a subscriber until it wants nothing more or unsubscribes. Where that cannot be, it
+   * Polls for a subscriber until it wants nothing more or unsubscribes. Where that cannot be, it
    * learns so at once; who comes later tries again.
    */
   void subscribe(Subscriber subscriber) {
@@ -101,7 +99,7 @@ final class Watcher implements Stepper {
     }
   }
 
-  /** Returns why nobody looks for it; empty where somebody does. */
+  /** Returns why nobody polls for it; empty where somebody does. */
   private String join(Subscriber subscriber) {
     Thread held = thread;
     if (isRunning && (held == null || held.isAlive())) {
@@ -120,7 +118,7 @@ final class Watcher implements Stepper {
     return "";
   }
 
-  /** Stops looking for a subscriber; without others the thread ends. */
+  /** Stops polling for a subscriber; without others the thread ends. */
   synchronized void unsubscribe(Subscriber subscriber) {
     subscribers.remove(subscriber);
     if (subscribers.isEmpty()) {
@@ -128,21 +126,21 @@ final class Watcher implements Stepper {
     }
   }
 
-  /** Returns what is known to be visible without a look; null where nothing is. */
+  /** Returns what is known to be visible without a poll; null where nothing is. */
   @Nullable Observation recall(Collection<Dependency> wanted) {
     Endpoint open = endpoint;
     return open == null || !open.isPinned() ? null : knowledge.recall(wanted);
   }
 
-  /** Returns whether it is known without a look that the server does not know a write's log. */
+  /** Returns whether it is known without a poll that the server does not know a write's log. */
   boolean lacks(WriteId write) {
     return knowledge.lacks(write, clock.nanoTime());
   }
 
   /**
-   * Looks from the caller's thread; null where the watcher has to. That is when it is at work
+   * Polls from the caller's thread; null where the watcher has to. That is when it is at work
    * itself, and when there is no connection: to make one may outlast a short deadline, only to be
-   * given up and begun anew by the next caller.
+   * given up and begun again by the next caller.
    */
   @Nullable Observation tryLook(Collection<Dependency> wanted, Duration timeout) throws Exception {
     if (isClosed || !using.tryLock()) {
@@ -210,7 +208,7 @@ final class Watcher implements Stepper {
   }
 
   /**
-   * Looks once, after connecting if need be, which has its own limit: who waits may give up while a
+   * Polls once, after connecting if need be, which has its own limit: who waits may give up while a
    * connection is made, and it is kept for who waits next.
    */
   private Observation look(Collection<Dependency> wanted, Duration timeout) throws Exception {
@@ -234,7 +232,7 @@ final class Watcher implements Stepper {
     }
   }
 
-  /** Returns what an endpoint shows of writes and promises: one look at one history. */
+  /** Returns what an endpoint shows of writes and promises: one poll of one history. */
   private Observation observe(Endpoint open, Collection<Dependency> wanted, long deadline)
       throws Exception {
     List<WriteId> writes = new ArrayList<>();
@@ -291,14 +289,14 @@ final class Watcher implements Stepper {
       } else {
         open.pause(timeout, wake);
       }
-    } catch (Exception error) { // The next look connects anew and tells.
+    } catch (Exception error) { // The next poll connects again and reports.
       dropEndpoint();
     } finally {
       using.unlock();
     }
   }
 
-  /** Tells the endpoint that nobody waits, unless somebody came meanwhile. */
+  /** Informs the endpoint that nobody waits, unless somebody came meanwhile. */
   private void rest() {
     using.lock();
     try {
@@ -309,7 +307,7 @@ final class Watcher implements Stepper {
       if (open != null && !isWatching()) {
         open.rest();
       }
-    } catch (Exception error) { // The next look connects anew and tells.
+    } catch (Exception error) { // The next poll connects again and reports.
       dropEndpoint();
     } finally {
       using.unlock();

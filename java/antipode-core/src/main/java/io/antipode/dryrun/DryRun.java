@@ -207,7 +207,7 @@ final class DryRun implements ReadObserver, JudgedReads.Recorder {
     finish();
   }
 
-  /** Looks into nothing any more, and closes the file. */
+  /** Observes nothing any more, and closes the file. */
   private void finish() {
     Counts.unobserve(counting);
     evidence.close();

@@ -12,17 +12,17 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * Looks into reads that no barrier guards, a few at a time; what is beyond is dropped and counted.
+ * Observes reads that no barrier guards, a few at a time; what is beyond is dropped and counted.
  * That a read is over is known from what its thread does next. Thread-safe.
  */
 final class Evidence {
-  /** Reads that are looked into at a time. */
+  /** Reads that are observed at a time. */
   private static final int MOST = 8;
 
   /** Reads of which it is not known yet that they are over. */
   private static final int MOST_OPEN = 64;
 
-  /** Reads of one finding that are all looked into; of more, one in so long. */
+  /** Reads of one finding that are all observed; of more, one in so long. */
   private static final int EAGER = 100;
 
   private static final Duration EVERY = Duration.ofMillis(100);
@@ -36,7 +36,7 @@ final class Evidence {
     }
   }
 
-  /** How many reads of a finding were looked into, and when the last one was. */
+  /** How many reads of a finding were observed, and when the last one was. */
   private record Looked(int reads, long last) {}
 
   private final Map<Object, Looked> looked = new HashMap<>();
@@ -44,7 +44,7 @@ final class Evidence {
   private volatile List<Open> open = List.of();
   private boolean isClosed;
 
-  /** Returns whether one more read of a finding shall be looked into; counts it where not. */
+  /** Returns whether one more read of a finding shall be observed; counts it where not. */
   boolean wants(Object finding, String datastore) {
     boolean isWanted;
     synchronized (this) {
@@ -68,7 +68,7 @@ final class Evidence {
     Counts.count("dry_run_evidence_dropped", datastore);
   }
 
-  /** Looks into a read of this thread, once that is over. */
+  /** Observes a read of this thread, once that is over. */
   void seek(StalenessCheck check) {
     boolean hasRoom;
     synchronized (this) {
@@ -115,7 +115,7 @@ final class Evidence {
     running.remove(check);
   }
 
-  /** Waits until each read that is over was looked into once, but no longer than so long. */
+  /** Waits until each read that is over was observed once, but no longer than so long. */
   void settle(Duration timeout) throws InterruptedException {
     over();
     List<StalenessCheck> begun;
@@ -128,7 +128,7 @@ final class Evidence {
     }
   }
 
-  /** Looks into nothing any more; what is known by now is found. */
+  /** Observes nothing any more; what is known by now is found. */
   void close() {
     List<StalenessCheck> begun;
     synchronized (this) {

@@ -77,7 +77,7 @@ final class Notes implements Attachment<Notes> {
     return request;
   }
 
-  /** Takes over the notes among some items; those that are malformed say nothing. */
+  /** Merges the notes among some items; those that are malformed say nothing. */
   synchronized void take(Collection<String> items) {
     String came =
         items.stream()

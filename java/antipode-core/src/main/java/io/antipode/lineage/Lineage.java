@@ -184,7 +184,7 @@ public final class Lineage {
 
   /**
    * Returns what whoever takes this lineage from elsewhere is to make of it: what it says of the
-   * future is taken back.
+   * future is removed.
    *
    * @param now the present moment
    * @param maxPromise for how long anyone may make a promise

@@ -125,13 +125,13 @@ public final class LineageText {
     return text;
   }
 
-  /** Returns what to store beside a value, or to put into a message, for a lineage. */
+  /** Returns what to store with a value, or to put into a message, for a lineage. */
   public static String stored(Lineage lineage) {
     return message(lineage.withoutNotes());
   }
 
   /**
-   * Returns the lineage that was found beside a value of a datastore: the empty one where nothing
+   * Returns the lineage that was stored with a value of a datastore: the empty one where nothing
    * was stored, and the mark (datastore, {@code unreadable}) where it is no lineage.
    */
   public static Lineage stored(String datastore, @Nullable String text) {

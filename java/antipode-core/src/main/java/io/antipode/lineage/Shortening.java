@@ -60,7 +60,7 @@ final class Shortening {
     }
   }
 
-  /** Is told what a text, or a scope, lost. */
+  /** Is notified of what a text, or a scope, lost. */
   interface Losses {
     Losses IGNORED =
         new Losses() {

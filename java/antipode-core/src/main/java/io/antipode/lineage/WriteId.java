@@ -29,7 +29,7 @@ public final class WriteId implements Dependency {
   private final int writtenHour;
   private final boolean covering;
 
-  /** Whether it came in a text. A note beside the value: equality and texts ignore it. */
+  /** Whether it came in a text. A note with the value: equality and texts ignore it. */
   private final boolean received;
 
   private WriteId(
@@ -50,7 +50,7 @@ public final class WriteId implements Dependency {
   }
 
   /**
-   * Returns an exact write without a mint hour.
+   * Returns an exact write without a written hour.
    *
    * @param datastore the name of the datastore; not empty
    * @param key the name of its log, or the key of the value
@@ -62,7 +62,7 @@ public final class WriteId implements Dependency {
     return new WriteId(datastore, key, version, null, 0, false, false);
   }
 
-  /** Returns an exact write without a mint hour, whose versions have no order. */
+  /** Returns an exact write without a written hour, whose versions have no order. */
   public static WriteId ofOpaque(String datastore, String key, String version) {
     Grammar.requireName(datastore);
     Grammar.requireText(key, "key");

@@ -29,8 +29,8 @@ public final class IncomingRequest implements AutoCloseable {
 
   /**
    * Begins a request in the current context. Where an instrumentation has extracted it already,
-   * that scope is taken over; a scope that was open before, around the server or around an
-   * in-process call, is not this request's.
+   * that scope is adopted; a scope that was open before, around the server or around an in-process
+   * call, is not this request's.
    *
    * @param baggage the values of all baggage headers
    * @param sent whether the request has a header {@code antipode-sent}

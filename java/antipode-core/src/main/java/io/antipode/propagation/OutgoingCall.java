@@ -229,7 +229,7 @@ public final class OutgoingCall {
     ANSWERS.merge(peer, speaks, Boolean::logicalOr);
   }
 
-  /** Says that the call goes on beside its caller: what is sent meanwhile says that it runs. */
+  /** Says that the call goes on while its caller does: what is sent meanwhile says that it runs. */
   public void began() {
     if (scope != null) {
       scope.began();

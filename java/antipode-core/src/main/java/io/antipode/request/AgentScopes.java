@@ -50,7 +50,7 @@ final class AgentScopes {
     return isAsked;
   }
 
-  /** Returns what stands beside the member of a scope. */
+  /** Returns what stands next to the member of a scope. */
   static BaggageEntryMetadata name(Scope scope) {
     if (!IS_ASKED) {
       return BaggageEntryMetadata.empty();

@@ -10,8 +10,8 @@ import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What a dry run is told of requests, by the thread that does it. For the library's own modules; no
- * part of its interface. Nothing here throws or waits.
+ * What notifies a dry run of requests, by the thread that does it. For the library's own modules;
+ * no part of its interface. Nothing here throws or waits.
  */
 public interface Observer extends AutoCloseable {
   /** Makes what observes a process; found by {@code ServiceLoader} once a dry run begins. */

@@ -34,7 +34,7 @@ public final class Observers {
       Settings read = Settings.current();
       isFollowing = read != null;
     } catch (ConfigurationException error) {
-      isFollowing = false; // Whoever asks for a setting is told.
+      isFollowing = false; // Whoever asks for a setting gets it.
     }
   }
 

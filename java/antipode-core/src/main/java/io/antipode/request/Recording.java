@@ -16,7 +16,7 @@ public final class Recording {
   private Recording() {}
 
   /**
-   * Enters a write, once the store has acknowledged it. One without a mint hour gets the current
+   * Enters a write, once the store has acknowledged it. One without a written hour gets the current
    * one. Without a scope it is counted and, once for each line of the application, logged.
    *
    * @throws ConfigurationException if there is no scope, and {@code on_unscoped} is {@code raise}
@@ -73,7 +73,7 @@ public final class Recording {
    * @param wrote whether it is open, and has written
    */
   public static void recordUncommitted(String datastore, Object who, boolean wrote) {
-    if (!wrote) { // Each reply of a server may come here; most tell of no write.
+    if (!wrote) { // Each reply of a server may come here; most report no write.
       OpenWrites.ended(who);
       return;
     }

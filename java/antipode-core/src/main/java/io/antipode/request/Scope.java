@@ -58,7 +58,7 @@ public final class Scope implements ImplicitContextKeyed {
   /** How many branches of the request run; shared with the scopes of branches. */
   private final AtomicInteger branches;
 
-  /** For how long its reads may wait by themselves; shared likewise. Made at the first one. */
+  /** For how long its reads may wait automatically; shared likewise. Made at the first one. */
   private final AtomicReference<@Nullable Allowance> allowance;
 
   // Under the lock, and read without it.
@@ -204,7 +204,7 @@ public final class Scope implements ImplicitContextKeyed {
     return lineage;
   }
 
-  /** Returns for how long reads of the request may wait by themselves, all of them together. */
+  /** Returns for how long reads of the request may wait automatically, all of them together. */
   public Allowance allowance() {
     Allowance held = allowance.get();
     if (held != null) {
@@ -250,8 +250,8 @@ public final class Scope implements ImplicitContextKeyed {
   }
 
   /**
-   * Takes over this scope for the request that a server handles, once; returns whether an
-   * extraction of that request opened it.
+   * Adopts this scope for the request that a server handles, once; returns whether an extraction of
+   * that request opened it.
    *
    * @param isOfRequest whether an object that was extracted from is of the request
    */
@@ -488,7 +488,7 @@ public final class Scope implements ImplicitContextKeyed {
     return made;
   }
 
-  /** Tells a dry run that something is sent, whether or not this lineage goes with it. */
+  /** Notifies a dry run that something is sent, whether or not this lineage goes with it. */
   public void leaves() {
     Observer observer = Observers.dryRun();
     if (observer != null) {

@@ -32,7 +32,7 @@ public final class Counts {
   private static final List<Consumer<String>> LISTENERS = new CopyOnWriteArrayList<>();
   private static final Set<Entry> LOGGED = ConcurrentHashMap.newKeySet();
 
-  /** Who is told of each count. */
+  /** Who is notified of each count. */
   private static volatile @Nullable BiConsumer<String, String> observer;
 
   /** When each was last logged. */

@@ -43,7 +43,7 @@ public final class EgressHosts {
   /**
    * Returns whether one of these entries names a host.
    *
-   * @param host a name or an address; a port behind it counts where {@code port} is not known
+   * @param host a name or an address; a port after it counts where {@code port} is not known
    * @param port where the call goes to, or {@link #ANY_PORT}
    */
   public static boolean name(Collection<String> entries, String host, int port) {

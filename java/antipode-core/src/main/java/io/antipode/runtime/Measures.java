@@ -7,16 +7,16 @@ import java.util.function.Consumer;
 import java.util.logging.Level;
 
 /**
- * What barriers, held reads and lineages come to, told to whoever exports it. Thread-safe. What an
- * exporter throws goes no further than the log.
+ * What barriers, held reads and lineages come to, reported to whoever exports it. Thread-safe. What
+ * an exporter throws goes no further than the log.
  */
 public final class Measures {
-  /** What takes less is no wait: the pause between two looks is never shorter. */
+  /** What takes less is no wait: the pause between two polls is never shorter. */
   public static final Duration LEAST_WAIT = Duration.ofMillis(1);
 
   private static final List<Measure> MEASURES = new CopyOnWriteArrayList<>();
 
-  /** Who is told, in the thread that does it. */
+  /** Who is notified, in the thread that does it. */
   public interface Measure {
     /**
      * A barrier or a check is over.
@@ -46,29 +46,29 @@ public final class Measures {
     /**
      * A lineage leaves as a text.
      *
-     * @param carrier {@code baggage}, or {@code stored} beside a value or in a message
+     * @param carrier {@code baggage}, or {@code stored} with a value or in a message
      */
     void left(String carrier, int bytes, int entries);
   }
 
   private Measures() {}
 
-  /** Tells somebody from now on. */
+  /** Notifies somebody from now on. */
   public static void follow(Measure measure) {
     MEASURES.add(measure);
   }
 
-  /** Tells somebody no more. */
+  /** Notifies somebody no more. */
   public static void unfollow(Measure measure) {
     MEASURES.remove(measure);
   }
 
-  /** Returns whether nobody is told. */
+  /** Returns whether nobody is notified. */
   public static boolean isIdle() {
     return MEASURES.isEmpty();
   }
 
-  /** Tells everybody. */
+  /** Notifies everybody. */
   public static void tell(Consumer<Measure> what) {
     for (Measure measure : MEASURES) {
       try {

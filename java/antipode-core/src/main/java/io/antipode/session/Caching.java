@@ -60,7 +60,7 @@ final class Caching {
     return said.containsKey("no-store") || "".equals(said.get("private"));
   }
 
-  /** Returns whether caches are told to keep it, not only to ask again each time. */
+  /** Returns whether caches are allowed to keep it, not only to ask again each time. */
   private static boolean hasLifetime(Map<String, String> said, boolean expires) {
     List<String> ages =
         Stream.of("max-age", "s-maxage").map(said::get).filter(Objects::nonNull).toList();

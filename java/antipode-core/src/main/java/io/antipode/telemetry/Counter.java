@@ -7,12 +7,12 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What counts are called where they are exported. Several may be one counter, told apart by an
+ * What counts are called where they are exported. Several may be one counter, distinguished by an
  * attribute.
  *
  * @param name with the prefix
  * @param unit of what is counted, in the singular
- * @param attribute what tells the counts apart that it is made of; empty where it is one
+ * @param attribute what distinguishes the counts that it is made of; empty where it is one
  */
 public record Counter(String name, String unit, String attribute) {
   private static final Map<String, Counter> COUNTERS = new HashMap<>();
@@ -107,7 +107,7 @@ public record Counter(String name, String unit, String attribute) {
     return known == null ? new Counter("antipode." + count, "event", "") : known;
   }
 
-  /** Returns what tells a count from the others of its counter: its last word. */
+  /** Returns what distinguishes a count from the others of its counter: its last word. */
   public static String kind(Counts.Metric count) {
     return count.name().substring(count.name().lastIndexOf('_') + 1);
   }

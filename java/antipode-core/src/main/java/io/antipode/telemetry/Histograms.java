@@ -11,7 +11,7 @@ import io.opentelemetry.api.metrics.Meter;
 import java.time.Duration;
 import java.util.List;
 
-/** Records what is told of barriers, waits and lineages. */
+/** Records what is reported of barriers, waits and lineages. */
 final class Histograms implements Measures.Measure {
   private static final AttributeKey<String> OPERATION =
       AttributeKey.stringKey("antipode.operation");

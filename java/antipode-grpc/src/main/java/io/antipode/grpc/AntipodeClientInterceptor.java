@@ -140,7 +140,7 @@ public final class AntipodeClientInterceptor implements ClientInterceptor {
       return context;
     }
 
-    /** The call goes on beside its caller, until its end is known. */
+    /** The call goes on while its caller does, until its end is known. */
     void began() {
       open.set(true);
       call.began();
@@ -224,7 +224,7 @@ public final class AntipodeClientInterceptor implements ClientInterceptor {
       }
     }
 
-    /** A header whose lineage fits beside everything else that is sent. */
+    /** A header whose lineage fits with everything else that is sent. */
     private String fitting(Metadata headers, String header) {
       Metadata others = new Metadata();
       others.merge(headers);
@@ -238,7 +238,7 @@ public final class AntipodeClientInterceptor implements ClientInterceptor {
       }
       String whole = texts.size() == 1 ? texts.get(0) : OutgoingCall.together(texts);
       String text = Entries.fitting(whole, room);
-      // Without the member, the entry that says it was sent tells the service what is missing.
+      // Without the member, the entry that says it was sent informs the service of what is missing.
       return text == null ? rest : Headers.withMember(rest, text);
     }
   }

@@ -112,7 +112,7 @@ public final class AntipodeServerInterceptor implements ServerInterceptor {
       return service == null ? "" : service;
     }
 
-    /** gRPC would close the call of a handler that throws behind our back, without trailers. */
+    /** gRPC would close the call of a handler that throws without our notice, without trailers. */
     void thrown() {
       if (!closed.get()) {
         close(Status.UNKNOWN.withDescription("Application error processing RPC"), new Metadata());

@@ -82,7 +82,7 @@ final class Entries {
     return room >= LEAST ? room : Math.min(LEAST, MAX_BYTES - REQUEST_LEAST - used);
   }
 
-  /** Returns the bytes that a lineage may have beside other trailers and a status message. */
+  /** Returns the bytes that a lineage may have next to other trailers and a status message. */
   static int trailingRoom(Metadata others, @Nullable String message) {
     return MAX_BYTES
         - size(others)

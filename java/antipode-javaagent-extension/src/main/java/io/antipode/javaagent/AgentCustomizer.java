@@ -3,7 +3,9 @@ package io.antipode.javaagent;
 import io.opentelemetry.sdk.autoconfigure.spi.AutoConfigurationCustomizer;
 import io.opentelemetry.sdk.autoconfigure.spi.AutoConfigurationCustomizerProvider;
 
-/** Wraps each propagator of the agent that carries baggage, and tells the library that it does. */
+/**
+ * Wraps each propagator of the agent that carries baggage, and informs the library that it does.
+ */
 public final class AgentCustomizer implements AutoConfigurationCustomizerProvider {
   /** Makes it. The agent does, by its service file. */
   public AgentCustomizer() {}

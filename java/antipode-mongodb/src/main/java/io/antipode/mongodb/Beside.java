@@ -21,7 +21,7 @@ import org.bson.codecs.EncoderContext;
 import org.bson.io.BasicOutputBuffer;
 import org.jspecify.annotations.Nullable;
 
-/** The field of a document that has its lineage, and how to tell that it is still its own. */
+/** The field of a document that has its lineage, and how to know that it is still its own. */
 final class Beside {
   static final String FIELD = "_ap";
 
@@ -57,7 +57,7 @@ final class Beside {
               ["$$text"]]}}}
           """);
 
-  /** The positions of {@code $$held} beside those of {@code $$names}, and whether some went. */
+  /** The positions of {@code $$held} next to those of {@code $$names}, and whether some went. */
   private static final BsonDocument OTHERS =
       BsonDocument.parse(
           """
@@ -66,7 +66,7 @@ final class Beside {
             cond: {$not: {$in: ["$$this.k", "$$names"]}}}}
           """);
 
-  /** How a value and the lineage beside it go together. */
+  /** How a value and its stored lineage go together. */
   enum Match {
     OWN,
     COMPANION_ABSENT,
@@ -95,7 +95,7 @@ final class Beside {
     }
   }
 
-  /** Returns what a write of a whole value stores beside it. */
+  /** Returns what a write of a whole value stores with it. */
   static BsonDocument whole(BsonValue value, Lineage lineage) {
     return Bson.doc("w", digest(value) + "|" + LineageText.stored(lineage));
   }
@@ -159,8 +159,8 @@ final class Beside {
   }
 
   /**
-   * Returns the lineage beside a value. Foreign and absent ones are empty: nothing is known of who
-   * wrote the value.
+   * Returns the lineage stored with a value. Foreign and absent ones are empty: nothing is known of
+   * who wrote the value.
    */
   static Stored found(BsonValue value, @Nullable BsonValue beside, String datastore) {
     if (beside instanceof BsonDocument field
@@ -234,8 +234,8 @@ final class Beside {
   }
 
   /**
-   * Returns the collection in which a document was born that an update made: what deletions before
-   * it left there is part of its lineage. Null for another document.
+   * Returns the collection in which a document was inserted that an update made: what deletions
+   * before it left there is part of its lineage. Null for another document.
    */
   static @Nullable String birthplace(BsonDocument document) {
     return Bson.at(document, FIELD, "b") instanceof BsonString mark

@@ -73,7 +73,7 @@ final class Call {
   }
 
   /**
-   * Says that its read is sent, under this floor: what no look can show it is counted, once for all
+   * Says that its read is sent, under this floor: what no poll can show it is counted, once for all
    * attempts.
    */
   void answer(Floor floor) {
@@ -196,7 +196,7 @@ final class Call {
     List.copyOf(writes.values()).forEach(Recording::recordWrite);
   }
 
-  /** The same behind an exception, which goes on to the application. */
+  /** The same after an exception, which goes on to the application. */
   void settleFailed() {
     try {
       settle();

@@ -41,7 +41,7 @@ final class Commands {
           serverStatus setParameter startSession top usersInfo waitForFailPoint whatsmyuri
           """);
 
-  /** Writes whose reply tells the term of their position. */
+  /** Writes whose reply has the term of their position. */
   private static final Set<String> TELLING = Set.of("delete", "insert", "update");
 
   /** Reads besides being writes. */
@@ -50,7 +50,7 @@ final class Commands {
 
   private Commands() {}
 
-  /** Returns whether a reply to a write tells the term of its position. */
+  /** Returns whether a reply to a write has the term of its position. */
   static boolean isTelling(String name) {
     return TELLING.contains(name);
   }

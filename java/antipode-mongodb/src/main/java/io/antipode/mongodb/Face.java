@@ -14,8 +14,8 @@ import java.util.Spliterators;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Stands for an object of the driver's: each call is a {@link Call}, and what it returns has a face
- * as well.
+ * Stands for an object of the driver's: each call is a {@link Call}, and what it returns has a
+ * proxy as well.
  */
 final class Face implements InvocationHandler {
   private static final List<Class<?>> FACED =
@@ -40,7 +40,7 @@ final class Face implements InvocationHandler {
     return Faces.of(new Face(client, real), real);
   }
 
-  /** Returns what is behind a face; whatever is none is that itself. */
+  /** Returns what is behind a proxy; whatever is none is that itself. */
   private static @Nullable Object behind(@Nullable Object object) {
     return object instanceof Faces.Faced faced ? faced.face().real : object;
   }

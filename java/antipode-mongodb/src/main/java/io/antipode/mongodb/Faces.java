@@ -38,7 +38,7 @@ final class Faces {
     void face(Face face);
   }
 
-  /** Returns an object all of whose methods are those of a face. */
+  /** Returns an object all of whose methods are those of a proxy. */
   static Object of(Face face, Object real) {
     try {
       Faced made = (Faced) MADE.computeIfAbsent(real.getClass(), Faces::constructor).newInstance();

@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * Holds a read back until the server that answers it shows the floor. That server is asked on a
  * connection of the library's own, while the read has its own already: a server that rolls back
- * closes that one first, and a read on another one is held back anew.
+ * closes that one first, and a read on another one is held back again.
  */
 final class Guard {
   private final MongoShim shim;
@@ -76,7 +76,7 @@ final class Guard {
     hold(event, floor);
     call.answer(floor);
     if (state != null && snapshot == null && !floor.isServed()) {
-      state.prove(Shown.of(floor)); // The snapshot is taken behind it.
+      state.prove(Shown.of(floor)); // The snapshot is taken after it.
     }
   }
 
@@ -134,7 +134,7 @@ final class Guard {
     }
   }
 
-  /** Looks at the server that a read goes to. */
+  /** Polls the server that a read goes to. */
   private final class Looks implements Floor.Look {
     private final Link server;
     private final Floor floor;

@@ -65,7 +65,7 @@ final class Instrumented implements CommandListener {
     return shim.datastore();
   }
 
-  // What the driver tells.
+  // What the driver reports.
 
   @Override
   public void commandStarted(CommandStartedEvent event) {
@@ -198,7 +198,7 @@ final class Instrumented implements CommandListener {
     }
   }
 
-  /** A client that was prepared for this and then used without its face. */
+  /** A client that was prepared for this and then used without its proxy. */
   private void unseen(Kind kind) {
     if (kind == Kind.WRITE || kind == Kind.UNKNOWN) {
       Counts.count("uncovered_write", datastore());
@@ -257,8 +257,8 @@ final class Instrumented implements CommandListener {
   }
 
   /**
-   * Returns what the server says after a write whose reply told no term. Terms only grow: one that
-   * was the server's before and is afterwards is the write's. Else the oplog tells.
+   * Returns what the server says after a write whose reply had no term. Terms only grow: one that
+   * was the server's before and is afterwards is the write's. Else the oplog shows it.
    */
   private Positions.Told asked(Sent sent, ServerAddress server, long operation) {
     @Nullable ServerState after = primary(server);
@@ -297,7 +297,7 @@ final class Instrumented implements CommandListener {
 
   /**
    * Why a command must not be sent: the driver catches exceptions of listeners, and lets errors
-   * pass. It never leaves the face of a client.
+   * pass. It never leaves the proxy of a client.
    */
   static final class Refusal extends Error {
     private static final long serialVersionUID = 1L;

@@ -23,7 +23,7 @@ final class LogHistory {
     UNKNOWN
   }
 
-  /** The oplog of the server that is looked at. */
+  /** The oplog of the server that is polled. */
   interface Oplog {
     /**
      * Returns its first entry at or after a version; null where there is none, or none is shown.

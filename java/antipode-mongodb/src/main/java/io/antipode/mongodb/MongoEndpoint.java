@@ -12,7 +12,7 @@ import java.util.Collection;
 import org.bson.BsonDocument;
 
 /**
- * Looks with {@code hello}, on a connection of the shim's pool. Not pinned: the server may roll
+ * Polls with {@code hello}, on a connection of the shim's pool. Not pinned: the server may roll
  * back under it.
  */
 final class MongoEndpoint implements Endpoint {
@@ -23,7 +23,7 @@ final class MongoEndpoint implements Endpoint {
   private final boolean isMajority;
 
   /**
-   * Looks through a client.
+   * Polls through a client.
    *
    * @param promises the database of the records of promises
    */

@@ -64,14 +64,14 @@ import org.bson.codecs.configuration.CodecRegistry;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One collection of a replica set as one process sees it: values with their lineage beside them,
- * waits, promises. What is written here is read by the shims of other languages, and the reverse.
+ * One collection of a replica set as one process sees it: values with their stored lineage, waits,
+ * promises. What is written here is read by the shims of other languages, and the reverse.
  */
 public final class MongoShim extends Shim {
   /** The longest that a server may hold one read back. */
   private static final Duration SLICE = Duration.ofSeconds(1);
 
-  /** How soon the client looks again for a server that does not answer. */
+  /** How soon the client asks again for a server that does not answer. */
   private static final Duration AGAIN = Duration.ofMillis(50);
 
   private final MongoClientSettings settings;
@@ -90,7 +90,7 @@ public final class MongoShim extends Shim {
   private @Nullable Link opened;
   private boolean isClosed;
 
-  /** The name of the replica set, which replies do not tell; empty until it was asked for. */
+  /** The name of the replica set, which replies do not have; empty until it was asked for. */
   private volatile String setName = "";
 
   /**
@@ -189,7 +189,7 @@ public final class MongoShim extends Shim {
       return this;
     }
 
-    /** Lets reads wait by themselves, or not, whatever is configured. */
+    /** Lets reads wait automatically, or not, whatever is configured. */
     public Builder barriers(ReadBarriers barriers) {
       this.barriers = barriers;
       return this;
@@ -301,7 +301,7 @@ public final class MongoShim extends Shim {
     return isMajority;
   }
 
-  /** Returns connections beside those of a client, until this shim is closed. */
+  /** Returns connections next to those of a client, until this shim is closed. */
   Members members(MongoClientSettings client) {
     synchronized (lock) {
       requireOpen();
@@ -329,7 +329,7 @@ public final class MongoShim extends Shim {
   // Table 2.
 
   /**
-   * Sets the document of a key to a value, with the current lineage beside it, in one round trip.
+   * Sets the document of a key to a value, with the current lineage, in one round trip.
    *
    * @return the lineage with this write, which enters the current scope as well
    * @throws MongoException as {@link #write(Object, Object, Lineage, Promise)}
@@ -339,8 +339,8 @@ public final class MongoShim extends Shim {
   }
 
   /**
-   * Sets the document of a key to a value, with a lineage beside it, in one round trip; in a
-   * transaction where it fulfils a promise. Whatever else was in the document goes.
+   * Sets the document of a key to a value, with a lineage, in one round trip; in a transaction
+   * where it fulfils a promise. Whatever else was in the document goes.
    *
    * @param key its {@code _id}, and {@code value}: what the driver can encode in a {@link Document}
    * @param lineage what the value depends on
@@ -430,7 +430,7 @@ public final class MongoShim extends Shim {
     return "majority".equals(settings.getWriteConcern().getWObject());
   }
 
-  /** Enters a write that was committed; null for a position that nobody tells. */
+  /** Enters a write that was committed; null for a position that nobody reports. */
   private Lineage enter(Positions.@Nullable Position position, Lineage base) {
     if (position != null) {
       WriteId write = named(position);
@@ -443,7 +443,7 @@ public final class MongoShim extends Shim {
 
   /** Notes a write that has no position. */
   void unsampled() {
-    countUncovered("mongodb", "the reply tells none");
+    countUncovered("mongodb", "the reply has none");
     Recording.markIncomplete(datastore(), "unsampled");
   }
 
@@ -499,8 +499,8 @@ public final class MongoShim extends Shim {
   }
 
   /**
-   * Returns the position of a transaction, whose commit tells a timestamp alone: its term is that
-   * of the primary which took the write, if it is the same after the commit.
+   * Returns the position of a transaction, whose commit has a timestamp alone: its term is that of
+   * the primary which took the write, if it is the same after the commit.
    */
   private Positions.@Nullable Position committed(
       Link link, BsonDocument told, @Nullable BsonTimestamp operation) {
@@ -533,10 +533,10 @@ public final class MongoShim extends Shim {
    * fulfilled: with its commit the record becomes visible together with its data, and an abort
    * takes it along. One round trip.
    *
-   * @param database where clients look for promises, of the client whose session it is
+   * @param database where clients ask for promises, of the client whose session it is
    * @throws PromiseAbandonedException if the promise was given up; the server has aborted the
    *     transaction
-   * @throws ConfigurationException if no transaction is open, or clients look elsewhere
+   * @throws ConfigurationException if no transaction is open, or clients ask elsewhere
    * @throws MongoException as the driver does; with the label that {@code withTransaction} repeats
    *     where another transaction writes the record now
    */
@@ -553,7 +553,7 @@ public final class MongoShim extends Shim {
               + database.getName()
               + ", where nobody asks for it: clients of "
               + datastore()
-              + " look in "
+              + " ask in "
               + promises);
     }
     MongoCollection<Document> records = database.getCollection(Records.COLLECTION);
@@ -600,9 +600,9 @@ public final class MongoShim extends Shim {
   }
 
   /**
-   * Returns the value of a key, and what it depends on: the lineage stored beside it, and a
-   * covering position. It enters the current scope. One round trip, two where there is no document.
-   * Under a floor the server holds the read back until that is met.
+   * Returns the value of a key, and what it depends on: its stored lineage, and a covering
+   * position. It enters the current scope. One round trip, two where there is no document. Under a
+   * floor the server holds the read back until that is met.
    *
    * @throws io.antipode.barrier.UnmetException if a floor was not met
    * @throws MongoException as the driver does
@@ -643,14 +643,14 @@ public final class MongoShim extends Shim {
     } catch (InterruptedException error) {
       Thread.currentThread().interrupt();
       throw new MongoInterruptedException("a read of " + datastore() + " was held back", error);
-    } catch (Exception impossible) { // A look throws no others.
+    } catch (Exception impossible) { // A poll throws no others.
       throw new IllegalStateException(impossible);
     }
   }
 
   /**
    * Reads where and when a floor is met, and returns what the server showed at the read. The read
-   * carries the wait. Promises are looked for first; the server that reads then has to show what
+   * carries the wait. Promises are asked for first; the server that reads then has to show what
    * covers their records.
    */
   private Observation held(Floor floor, BsonValue key, Held held, Duration most) {
@@ -757,7 +757,7 @@ public final class MongoShim extends Shim {
     if (birthplace == null) {
       return new Answer(document, Lineage.empty(), reply);
     }
-    // Documents of a view were born in its source, maybe with other ids.
+    // Documents of a view were inserted in its source, maybe with other ids.
     BsonDocument search = Tombstones.search(birthplace, birthplace.equals(collection) ? key : null);
     Long now = Bson.stampAt(reply, "operationTime");
     BsonDocument dead = answered(link, search, now == null ? after : new BsonTimestamp(now));

@@ -66,7 +66,7 @@ final class Positions {
   }
 
   /**
-   * Returns what a write is named by; null where its reply does not tell.
+   * Returns what a write is named by; null where its reply does not show it.
    *
    * @param isMajority whether its concern was {@code majority}, and was met
    */
@@ -89,7 +89,7 @@ final class Positions {
     return new Position(isShared ? setName : key(setName, written.term()), written.version());
   }
 
-  /** Returns what covers a read; null where its reply does not tell. */
+  /** Returns what covers a read; null where its reply does not show it. */
   static @Nullable Position ofRead(Told told, String setName, boolean isMajority) {
     if (told.operation == null) {
       return null;

@@ -12,8 +12,8 @@ import org.jspecify.annotations.Nullable;
  *
  * @param applied the last entry that it applied: what reads with the concern {@code local} show
  * @param committed the last that it knows a majority to have, never beyond {@code applied}
- * @param initiatedS the Unix second in which the set was initiated; 0 where that is not told
- * @param incarnation the server's process, as far as that is told, and its rollback id
+ * @param initiatedS the Unix second in which the set was initiated; 0 where that is not reported
+ * @param incarnation the server's process, as far as that is reported, and its rollback id
  * @param heard the latest version that it has heard of; it refuses to wait for a later one
  */
 record ServerState(
@@ -75,7 +75,7 @@ record ServerState(
         heard(reply));
   }
 
-  /** Returns where the server stood after a command that asked for it; null where not told. */
+  /** Returns where the server stood after a command that asked for it; null where not reported. */
   static @Nullable ServerState ofReply(BsonDocument reply, String setName) {
     OpTime applied = OpTime.at(reply, "$oplogQueryData", "lastOpApplied");
     OpTime committed = OpTime.at(reply, "$replData", "lastOpCommitted");
@@ -92,7 +92,9 @@ record ServerState(
         heard(reply));
   }
 
-  /** The id of the set is an ObjectId that its first primary made, its time of birth in front. */
+  /**
+   * The id of the set is an ObjectId that its first primary made, its time of creation in front.
+   */
   private static long initiatedS(BsonDocument reply) {
     BsonValue id = Bson.at(reply, "$replData", "replicaSetId");
     return id instanceof BsonObjectId made

@@ -28,7 +28,7 @@ final class Tombstones {
    * Returns the command that leaves the tombstones of a document, merged with those that lie there:
    * a deletion that deletes nothing must not hide the lineage of the one that did.
    *
-   * @param nth a number by which deletions of a client are told apart
+   * @param nth a number by which deletions of a client are distinguished
    * @param added the expression of what they hold then
    */
   static BsonDocument bury(String collection, BsonValue id, int nth, BsonDocument added) {

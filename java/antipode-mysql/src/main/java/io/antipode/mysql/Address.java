@@ -9,7 +9,7 @@ import org.jspecify.annotations.Nullable;
  * One server, and who asks it.
  *
  * @param flavor whose driver is used
- * @param options behind the {@code ?} of the JDBC URL; empty for none
+ * @param options after the {@code ?} of the JDBC URL; empty for none
  */
 record Address(
     Flavor flavor,

@@ -28,12 +28,12 @@ import net.ttddyy.dsproxy.proxy.ResultSetProxyLogic;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What a connection, while the application has it, does for lineages beside the rows of the
+ * What a connection, while the application has it, does for stored lineages of the rows of the
  * application's own tables. Before a statement that may write to one the session's variables get
  * the lineage, which triggers store; one that shows rows shows their lineages, too.
  */
 final class Beside {
-  /** How many different texts of rows are told apart. */
+  /** How many different texts of rows are distinguished. */
   private static final int MOST_TEXTS = 4_096;
 
   /** How much of a statement a line of the log names. */
@@ -141,7 +141,7 @@ final class Beside {
   /** Lets the session's variables hold the lineage of now. */
   private void store(String what) throws SQLException {
     if (!isReady()) {
-      count("unstored_lineage", what, "cannot store its lineage beside the rows");
+      count("unstored_lineage", what, "cannot store its lineage with the rows");
       return;
     }
     String text = LineageText.stored(Antipode.current());
@@ -226,7 +226,7 @@ final class Beside {
     }
   }
 
-  /** Takes in what the deletions of rows depended on that a query looked for. */
+  /** Takes in what the deletions of rows depended on that a query asked for. */
   private void buried(Tombstones question, QueryInfo query)
       throws SQLException, ReflectiveOperationException {
     try (PreparedStatement statement = wire.connection().prepareStatement(question.sql())) {

@@ -18,7 +18,7 @@ import org.jspecify.annotations.Nullable;
 record ConnectorJ(JdbcConnection connection) implements Wire {
   private static final String TRACKING = "trackSessionState";
 
-  /** The protocol's flag of a reply that tells of changes of the session. */
+  /** The protocol's flag of a reply that reports changes of the session. */
   private static final int SESSION_CHANGED = 1 << 14;
 
   static @Nullable Wire wire(Connection connection) throws SQLException {

@@ -29,7 +29,7 @@ final class Errors {
           1044, 1045, 1046, 1049, 1052, 1054, 1064, 1093, 1099, 1100, 1109, 1110, 1136, 1142, 1143,
           1146, 1205, 1213, 1227, 1290, 1305, 1318, 1370, 1785, 1792, 1836);
 
-  /** The server is starting, stopping or full; a later look may succeed. */
+  /** The server is starting, stopping or full; a later poll may succeed. */
   private static final Set<Integer> PASSING =
       Set.of(1040, 1053, 1077, 1078, 1079, 1129, 1203, 1205, 1213, 1226, 1317, 1927, 3032);
 

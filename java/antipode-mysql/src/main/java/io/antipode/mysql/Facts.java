@@ -110,7 +110,7 @@ record Facts(
       }
       return problems;
     }
-    // What a MariaDB server has executed is told by its binary log.
+    // What a MariaDB server has executed is known by its binary log.
     if (!isLogging(variables)) {
       problems.add(LOG_ON);
     }

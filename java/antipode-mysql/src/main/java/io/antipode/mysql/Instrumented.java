@@ -41,7 +41,7 @@ final class Instrumented extends JdkJdbcProxyFactory {
 
   private final MySqlShim shim;
 
-  /** The tables beside whose rows lineages lie; null for none. */
+  /** The tables with whose rows lineages are stored; null for none. */
   private final @Nullable Migrated migrated;
 
   /** What is known of the drivers' connections. A pool lends them again and again. */
@@ -156,7 +156,7 @@ final class Instrumented extends JdkJdbcProxyFactory {
     return taps.computeIfAbsent(wire.connection(), unused -> new Tap(shim));
   }
 
-  /** Results are looked at whose rows can be written through, or have lineages. */
+  /** Results are observed whose rows can be written through, or have lineages. */
   @Override
   public ResultSet createResultSet(ResultSet rows, ConnectionInfo info, ProxyConfig config) {
     try {

@@ -11,8 +11,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * What an open transaction may have left that no rollback undoes, such as rows in a table without
- * transactions. Where replies do not tell its position, the connection is asked once: by whoever
- * uses the lineage first, unless the transaction's end told of it before. Thread-safe.
+ * transactions. Where replies do not have its position, the connection is asked once: by whoever
+ * uses the lineage first, unless the transaction's end reported it before. Thread-safe.
  */
 final class Lasting implements Supplier<Lineage> {
   /** The longest wait for a statement that is in flight on the connection. */
@@ -74,7 +74,7 @@ final class Lasting implements Supplier<Lineage> {
     }
   }
 
-  /** The transaction is over, and its end told of what it left. */
+  /** The transaction is over, and its end reported what it left. */
   void ended() {
     Lineage unused = settle(Lineage.empty());
   }

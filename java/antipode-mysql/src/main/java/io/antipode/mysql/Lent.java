@@ -47,7 +47,7 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
   /** Asks on the driver's own connection, past pools and listeners. */
   private Link link;
 
-  /** Keeps lineages beside rows; null where nothing does. */
+  /** Stores lineages with rows; null where nothing does. */
   private final @Nullable Beside beside;
 
   /** What the statement in flight may do. */
@@ -56,7 +56,7 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
   /** Whether the application reads a reply piece by piece: what it ends with is not known yet. */
   private boolean isStreamed;
 
-  /** That reply, where it may tell of a write. */
+  /** That reply, where it may report a write. */
   private Tap.@Nullable Unread unread;
 
   /** Held while the application, or the library, has a statement on the connection. */
@@ -401,7 +401,7 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
     if (call.getTarget() instanceof Connection && isEnd(name)) {
       isClosed = true;
       uncommitted(false);
-      // A pool may commit what is open, and a driver that tells positions tells that, too.
+      // A pool may commit what is open, and a driver that reports positions reports that, too.
       if (isUncommitted && !tap.isTracked()) {
         Recording.markIncomplete(shim.datastore(), "in_doubt");
       }
@@ -420,7 +420,7 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
     Object ask() throws Throwable;
   }
 
-  /** Does what the driver asks the server for by itself: that may take a snapshot. */
+  /** Does what the driver asks the server for on its own: that may take a snapshot. */
   Object drivers(Asked question) throws Throwable {
     if (isClosed) {
       return question.ask();
@@ -564,8 +564,8 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
   }
 
   /**
-   * Returns whether the session may have committed something that no reply told: MySQL says so of
-   * what it did before an error, and before rows.
+   * Returns whether the session may have committed something that no reply reported: MySQL says so
+   * of what it did before an error, and before rows.
    */
   private boolean hasCommitted() throws SQLException {
     if (!tap.isTracked() || !session.isProved()) {

@@ -20,7 +20,7 @@ import java.util.logging.Logger;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A connection of the shim's own, used by one thread at a time. Each statement commits by itself.
+ * A connection of the shim's own, used by one thread at a time. Each statement commits on its own.
  */
 final class Link implements AutoCloseable {
   private static final Logger LOG = Logger.getLogger("antipode");
@@ -89,7 +89,8 @@ final class Link implements AutoCloseable {
    *
    * @throws SQLException as the driver does
    * @throws RefusedException if what the server says of itself cannot be read
-   * @throws ConfigurationException if the driver cannot tell what this server's writes are named by
+   * @throws ConfigurationException if the driver cannot report what this server's writes are named
+   *     by
    */
   static Link open(Address address, Duration timeout, Runs runs)
       throws SQLException, RefusedException {
@@ -120,7 +121,7 @@ final class Link implements AutoCloseable {
     if (found.flavor() == Flavor.MYSQL && address.flavor() != Flavor.MYSQL) {
       throw new ConfigurationException(
           address
-              + " is a MySQL server: only Connector/J (jdbc:mysql:) tells what its commits are");
+              + " is a MySQL server: only Connector/J (jdbc:mysql:) reports what its commits are");
     }
     runs.learn(found.executed(), found.groupBlock());
     execute(COMMITTED);

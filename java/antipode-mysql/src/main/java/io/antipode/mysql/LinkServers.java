@@ -17,10 +17,10 @@ import org.jspecify.annotations.Nullable;
  * The server behind a connection, and those above it, which are asked on connections of a moment.
  */
 final class LinkServers implements Servers {
-  /** How long asking a server above may take: the look that needs it is itself bounded. */
+  /** How long asking a server above may take: the poll that needs it is itself bounded. */
   private static final Duration ASK = Duration.ofMillis(500);
 
-  /** For how long one that did not answer is not asked again: looks are shared. */
+  /** For how long one that did not answer is not asked again: polls are shared. */
   private static final long QUIET_NS = 2_000_000_000;
 
   /** Who a server is, and which group it is in; needs no privilege. */

@@ -13,7 +13,7 @@ import java.util.Map;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/** One look at a server: what it has, and of what is missing, whether it can still come. */
+/** One poll of a server: what it has, and of what is missing, whether it can still come. */
 final class Look {
   /** How many servers high a chain of replicas is followed. */
   private static final int MOST = 4;
@@ -27,7 +27,7 @@ final class Look {
   private record Judged(Status status, String cause) {}
 
   /**
-   * What one look showed.
+   * What one poll showed.
    *
    * @param state what the server had
    */
@@ -50,7 +50,7 @@ final class Look {
   }
 
   /**
-   * Looks once.
+   * Polls once.
    *
    * @param isGroup whether the server is a member of a group, where others may bring what it lacks
    */

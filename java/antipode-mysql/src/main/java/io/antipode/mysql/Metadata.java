@@ -10,7 +10,7 @@ import java.sql.ResultSet;
 import net.ttddyy.dsproxy.proxy.ProxyJdbcObject;
 import org.jspecify.annotations.Nullable;
 
-/** What a driver tells of the database, with the statements that it sends for that. */
+/** What a driver reports of the database, with the statements that it sends for that. */
 final class Metadata implements InvocationHandler {
   private final DatabaseMetaData drivers;
   private final Connection connection;

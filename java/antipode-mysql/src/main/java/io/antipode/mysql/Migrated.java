@@ -9,7 +9,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** Whether servers keep lineages beside the rows of tables; and the keys of these. Thread-safe. */
+/** Whether servers store lineages with the rows of tables; and the keys of these. Thread-safe. */
 final class Migrated {
   private static final String COMMENT = "antipode 1";
 

@@ -15,7 +15,7 @@ import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/** Looks at what a server has executed. */
+/** Polls what a server has executed. */
 final class MySqlEndpoint implements Endpoint {
   private final MySqlShim shim;
   private final Link link;

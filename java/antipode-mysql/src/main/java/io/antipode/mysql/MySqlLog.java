@@ -8,7 +8,7 @@ import org.jspecify.annotations.Nullable;
  * What the key of a write to MySQL names.
  *
  * @param log {@code uuid} or {@code uuid:tag}
- * @param first the number from which on the version stands for a run; 1 but behind a gap
+ * @param first the number from which on the version stands for a run; 1 but after a gap
  */
 record MySqlLog(String log, long first) {
   private static final Pattern KEY =

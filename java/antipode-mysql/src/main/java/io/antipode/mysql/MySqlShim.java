@@ -40,8 +40,8 @@ import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One server of MySQL or MariaDB as one process sees it: values with their lineage beside them,
- * waits, promises. What is written here is read by the shims of other languages, and the reverse.
+ * One server of MySQL or MariaDB as one process sees it: values with their stored lineage, waits,
+ * promises. What is written here is read by the shims of other languages, and the reverse.
  */
 public final class MySqlShim extends Shim {
   private static final Logger LOG = Logger.getLogger("antipode");
@@ -191,7 +191,7 @@ public final class MySqlShim extends Shim {
 
   /**
    * Returns a pool as {@link #instrument(DataSource)} does, which keeps the lineage of each row of
-   * some tables beside it, and lets who reads a row depend on what is there. Servers need an
+   * some tables with it, and lets who reads a row depend on what is there. Servers need an
    * invisible column and triggers for that: {@code python -m antipode_shims.mysql migration} prints
    * what to run. A connection says so where they are missing.
    *
@@ -201,7 +201,7 @@ public final class MySqlShim extends Shim {
   public DataSource instrument(DataSource pool, Set<String> tables) {
     if (tables.isEmpty() || tables.stream().anyMatch(String::isBlank)) {
       throw new ConfigurationException(
-          "lineages lie beside the rows of tables: name those of " + datastore());
+          "lineages are stored with the rows of tables: name those of " + datastore());
     }
     return KillSwitch.isDisabled()
         ? pool
@@ -257,7 +257,7 @@ public final class MySqlShim extends Shim {
   }
 
   /**
-   * Refuses to look at one server for reads that may go to another one.
+   * Refuses to poll one server for reads that may go to another one.
    *
    * @throws ConfigurationException that says what to change
    */
@@ -319,7 +319,7 @@ public final class MySqlShim extends Shim {
                 + String.join("; ", facts.lacking()));
       }
       Map<String, String> asked = link.ask(cover(facts.flavor())).get(0);
-      // Asked behind the position: what still takes writes was the primary then.
+      // Asked after the position: what still takes writes was the primary then.
       Servers servers = new LinkServers(link, address, silent, timeout);
       boolean isWritable = servers.state(null).isWritable();
       Set<String> names =
@@ -360,7 +360,7 @@ public final class MySqlShim extends Shim {
   // Table 2.
 
   /**
-   * Sets a key to a value, with the current lineage beside it, in one statement.
+   * Sets a key to a value, with the current lineage, in one statement.
    *
    * @return the lineage with this write, which enters the current scope as well
    * @throws SQLException as {@link #write(String, byte[], Lineage, Promise)}
@@ -370,8 +370,8 @@ public final class MySqlShim extends Shim {
   }
 
   /**
-   * Sets a key to a value, with a lineage beside it, in one statement; in a transaction where it
-   * fulfils a promise.
+   * Sets a key to a value, with a lineage, in one statement; in a transaction where it fulfils a
+   * promise.
    *
    * @param lineage what the value depends on
    * @param fulfils a promise that this write fulfils, in the same transaction; null for none
@@ -416,7 +416,7 @@ public final class MySqlShim extends Shim {
    * takes it along.
    *
    * @throws PromiseAbandonedException if the promise was given up: let the transaction roll back
-   * @throws ConfigurationException if each statement of the connection commits by itself, or the
+   * @throws ConfigurationException if each statement of the connection commits on its own, or the
    *     table is missing
    */
   public void fulfil(Connection connection, Promise promise) throws SQLException {
@@ -461,7 +461,7 @@ public final class MySqlShim extends Shim {
   }
 
   private interface Work {
-    /** Does it; a failure is told from one that left no doubt by {@link Undone}. */
+    /** Does it; a failure is distinguished from one that left no doubt by {@link Undone}. */
     void run(Link link) throws SQLException;
   }
 
@@ -571,9 +571,8 @@ public final class MySqlShim extends Shim {
   }
 
   /**
-   * Returns the value of a key, and what it depends on: the lineage stored beside it, and a
-   * covering position. It enters the current scope. Under a floor the read is held back until that
-   * is met.
+   * Returns the value of a key, and what it depends on: its stored lineage, and a covering
+   * position. It enters the current scope. Under a floor the read is held back until that is met.
    *
    * @throws io.antipode.barrier.UnmetException if a floor was not met
    * @throws ConfigurationException if a table is missing
@@ -612,7 +611,7 @@ public final class MySqlShim extends Shim {
     return inScope(() -> read(key), executor);
   }
 
-  /** Looks once for writes and promises, on a connection that reads. */
+  /** Polls once for writes and promises, on a connection that reads. */
   Observation look(
       Link link, Collection<WriteId> writes, Collection<Promise> promised, Duration most) {
     Observation.Builder shown = Observation.of(link.facts().server());

@@ -10,7 +10,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-/** What writes and reads are named by; and what lies beside values. Without I/O. */
+/** What writes and reads are named by; and what is stored with values. Without I/O. */
 final class Positions {
   /** Modes in which a server gives new writes numbers. */
   private static final Set<String> NUMBERING = Set.of("ON", "ON_PERMISSIVE");
@@ -91,7 +91,7 @@ final class Positions {
     return lineage;
   }
 
-  /** Returns the lineage of the texts beside a value. */
+  /** Returns the lineage of the texts stored with a value. */
   static Lineage stored(String datastore, String texts) {
     Lineage lineage = Lineage.empty();
     for (String text : texts.split(",", -1)) {

@@ -14,7 +14,7 @@ import org.jspecify.annotations.Nullable;
 
 /** What the server of one connection showed there, and what the open snapshot shows. */
 final class Proofs {
-  /** For how long what was shown counts: a server that is reset in place tells nobody. */
+  /** For how long what was shown counts: a server that is reset in place notifies nobody. */
   private static final Duration FRESH = Duration.ofSeconds(2);
 
   private static final int MOST_LOGS = 64;

@@ -17,8 +17,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * What is asked on the connection that reads, before a read that a floor holds back.
  *
- * <p>Positions are asked for without touching a table. A look for the records of promises is a read
- * like the application's own, and must not be the one that opens the snapshot from which that
+ * <p>Positions are asked for without touching a table. A search for the records of promises is a
+ * read like the application's own, and must not be the one that opens the snapshot from which that
  * reads: what is committed later would never show there.
  */
 final class ReadWait {
@@ -31,7 +31,7 @@ final class ReadWait {
 
   /**
    * Whether nothing that a write may set off reads, and whether what locks its tables can read no
-   * others: through a view, or of the server's own. Who may not see triggers is told of none.
+   * others: through a view, or of the server's own. Who may not see triggers is shown none.
    */
   private static final String UNTRIGGERED =
       "SELECT NOT EXISTS (SELECT 1 FROM information_schema.TRIGGERS"
@@ -127,7 +127,7 @@ final class ReadWait {
     }
     Observation shown = shim.look(link, writes, List.of(), most);
     if (writes.stream().anyMatch(write -> shown.status(write) != Status.VISIBLE)) {
-      return shown; // Records are looked for once the writes are there.
+      return shown; // Records are asked for once the writes are there.
     }
     Observation found = shim.look(link, writes, promises, most);
     session.snapshotTaken();

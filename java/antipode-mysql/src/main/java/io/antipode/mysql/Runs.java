@@ -10,8 +10,8 @@ import java.util.Map;
  * Where the run of consecutive numbers begins that a new transaction belongs to.
  *
  * <p>Waiting for {@code 1-N} never ends where a gap below N stays open, and waiting for N alone
- * passes while those before it are missing. So behind a gap a write stands for the run that its
- * number is in. A member of a group numbers within blocks, and where these lie is not told: a
+ * passes while those before it are missing. So after a gap a write stands for the run that its
+ * number is in. A member of a group numbers within blocks, and where these lie is not reported: a
  * number of a block that was not seen before begins a run. Thread-safe.
  */
 final class Runs {
@@ -21,7 +21,7 @@ final class Runs {
   private long block;
 
   /**
-   * Takes over what a server has executed.
+   * Adopts what a server has executed.
    *
    * @param groupBlock the size of its blocks for a member of a group, else 0
    */

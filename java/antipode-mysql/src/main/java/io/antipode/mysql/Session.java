@@ -77,7 +77,7 @@ final class Session {
     }
   }
 
-  /** Of a statement whose text does not tell what it does. */
+  /** Of a statement whose text does not show what it does. */
   private static final Set<Effect> ANYTHING =
       EnumSet.of(Effect.READS, Effect.WRITES, Effect.COMMITS);
 
@@ -86,16 +86,16 @@ final class Session {
   private Call call = new Call(Set.of(), Known.UNKNOWN, transaction, false);
   private boolean isUnlogged;
 
-  /** Whether replies tell of what is committed. */
+  /** Whether replies report what is committed. */
   private boolean isTold;
 
-  /** Whether replies have told of what was committed. */
+  /** Whether replies have reported what was committed. */
   private boolean isProved;
 
   /** Whether the reply to the rollback in flight warns that not all was rolled back. */
   private boolean isWarned;
 
-  /** Whether a look of the library's own opened the snapshot. */
+  /** Whether a poll of the library's own opened the snapshot. */
   private boolean isLooked;
 
   /** Notes which server the connection leads to; what another one showed counts no more. */
@@ -133,7 +133,7 @@ final class Session {
   /**
    * Notes that a floor was met on this connection.
    *
-   * @param seen what the last look showed; null where there was none
+   * @param seen what the last poll showed; null where there was none
    * @param renews whether reads of the open transaction see it
    */
   void passed(Floor floor, @Nullable Observation seen, boolean renews) {
@@ -151,7 +151,7 @@ final class Session {
     return seen != null && seen.status(each) == Status.VISIBLE;
   }
 
-  /** A look of the library's own opened the snapshot of the application's transaction. */
+  /** A poll of the library's own opened the snapshot of the application's transaction. */
   void snapshotTaken() {
     transaction = transaction.with(Snapshot.TAKEN);
     isLooked = true;
@@ -182,7 +182,7 @@ final class Session {
     transaction = transaction.starting(effects);
   }
 
-  /** Notes whether replies tell of what is committed. */
+  /** Notes whether replies report what is committed. */
   void listens(boolean isListening) {
     isTold = isListening;
   }
@@ -193,7 +193,7 @@ final class Session {
     isProved = true;
   }
 
-  /** Returns whether replies have told of what was committed. */
+  /** Returns whether replies have reported what was committed. */
   boolean isProved() {
     return isProved;
   }
@@ -234,7 +234,7 @@ final class Session {
   /**
    * Notes how a call ended.
    *
-   * @param count of changed rows, for what tells; -1 where nobody does
+   * @param count of changed rows, for what reports them; -1 where nobody does
    * @param number of the server's error
    * @param word what the reply to this very call says
    */
@@ -247,7 +247,7 @@ final class Session {
     } else {
       transaction = transaction.failed(call.effects, call.before, changed, number);
       if (call.has(Effect.ENDS)) {
-        proofs.showNothing(); // Whether it began anew nobody knows.
+        proofs.showNothing(); // Whether it began again nobody knows.
       }
     }
     Due due = due(end, changed, wrote, stays);

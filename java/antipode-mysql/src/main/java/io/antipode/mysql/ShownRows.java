@@ -23,12 +23,12 @@ final class ShownRows implements ResultSetProxyLogic {
   private final Shown shown;
   private boolean isSeen;
 
-  /** Is told what the application sees. */
+  /** Is notified of what the application sees. */
   interface Shown {
     /** The application is about to see the first row, or that there is none. */
     void read();
 
-    /** It sees a row with these lineages beside it; null for one without. */
+    /** It sees a row with these stored lineages; null for one without. */
     void row(@Nullable String texts);
 
     /** It sees that there is no row. */
@@ -86,7 +86,7 @@ final class ShownRows implements ResultSetProxyLogic {
     }
   }
 
-  /** Returns the texts of lineages that lie beside a row. */
+  /** Returns the texts of lineages that are stored with a row. */
   static @Nullable String text(byte @Nullable [] beside) {
     return beside == null ? null : new String(beside, StandardCharsets.US_ASCII);
   }

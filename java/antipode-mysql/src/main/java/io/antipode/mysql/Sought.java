@@ -8,7 +8,7 @@ import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Rows that a query looks for by their keys.
+ * Rows that a query asks for by their keys.
  *
  * @param keys the values of the columns of each, in the order of the table's primary key
  */

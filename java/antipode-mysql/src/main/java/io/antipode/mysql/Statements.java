@@ -27,7 +27,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * What a statement may do, told from its text alone. Where the text leaves a choice it may do more
+ * What a statement may do, judged by its text alone. Where the text leaves a choice it may do more
  * rather than less: a read that is held back without need costs a round trip, one that is missed is
  * stale.
  */
@@ -166,7 +166,7 @@ final class Statements {
     if (word.lookingAt()) {
       return byWord(word.group(1), sql.substring(word.start(1)));
     }
-    // Behind comments, or within one that has a version.
+    // After comments, or within one that has a version.
     String plain = uncommented(sql);
     Matcher behind = WORD.matcher(plain);
     if (behind.lookingAt()) {
@@ -175,7 +175,7 @@ final class Statements {
     return plain.isEmpty() ? Set.of() : EnumSet.of(READS, WRITES, COMMITS, ENDS);
   }
 
-  /** Returns what stands behind the comments that a statement begins with. */
+  /** Returns what stands after the comments that a statement begins with. */
   private static String uncommented(String sql) {
     Matcher comment = QUOTED.matcher(sql);
     int at = 0;

@@ -20,7 +20,7 @@ final class Superseded {
   private static final String AGE = "(?:[0-9a-z]*-)?";
   private static final String DIGIT = "[0-9a-z]";
 
-  /** Begins an item that carries a text of another version, whose parts look like items. */
+  /** Begins an item that carries a text of another version, whose parts resemble items. */
   private static final String CARRIED = "~z";
 
   /** MariaDB's library compiles none to more than 65,535 bytes, a third of which are these. */

@@ -13,9 +13,8 @@ import org.jspecify.annotations.Nullable;
  * Values with their lineage in an invisible column of the same row.
  *
  * <p>In front of the lineage are nine bytes of a digest of the value, by which a value that a plain
- * client changed is told from its lineage, and a byte that each write changes: a row that stays as
- * it was is no transaction, and has no position. A deletion leaves its lineage in a table of
- * tombstones.
+ * client changed is recognized, and a byte that each write changes: a row that stays as it was is
+ * no transaction, and has no position. A deletion leaves its lineage in a table of tombstones.
  */
 final class Table {
   static final List<String> DDL =
@@ -55,7 +54,7 @@ final class Table {
   /**
    * A row.
    *
-   * @param texts the lineages beside the value; null where there are none
+   * @param texts the lineages stored with the value; null where there are none
    * @param isOwn whether they are those of the value
    */
   @SuppressWarnings("ArrayRecordComponent") // Nobody compares rows.

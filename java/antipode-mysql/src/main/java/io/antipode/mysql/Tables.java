@@ -13,8 +13,9 @@ import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The tables beside whose rows lineages lie, and statements about them. Told by words alone: where
- * the text leaves a doubt a statement stays as it is, and its reader learns no lineage from it.
+ * The tables with whose rows lineages are stored, and statements about them. Judged by words alone:
+ * where the text leaves a doubt a statement stays as it is, and its reader learns no lineage from
+ * it.
  */
 final class Tables {
   /** The invisible column. */
@@ -59,7 +60,7 @@ final class Tables {
           "VAR_SAMP",
           "VARIANCE");
 
-  /** What may stand behind a table where an alias might. */
+  /** What may stand after a table where an alias might. */
   private static final Set<String> NO_ALIAS =
       Set.of(
           "CROSS",
@@ -170,7 +171,7 @@ final class Tables {
   }
 
   /**
-   * Returns the rows that a query looks for by their keys. Where it names several values of a
+   * Returns the rows that a query asks for by their keys. Where it names several values of a
    * column, every combination: one too many costs little, one too few would leave out a dependency.
    *
    * @param sql a query that {@link #select} takes

@@ -25,7 +25,7 @@ import org.jspecify.annotations.Nullable;
 final class Tap {
   private static final String WHO = ", @@server_id AS server_id, @@GLOBAL.read_only AS read_only";
 
-  /** What a write without a position is looked up by, on its own connection, behind its commit. */
+  /** What a write without a position is found by, on its own connection, after its commit. */
   private static final Map<Flavor, String> SAMPLE =
       Map.of(
           Flavor.MYSQL,
@@ -46,7 +46,7 @@ final class Tap {
 
   private boolean isReady;
 
-  /** Keeps the driver listening; null where it tells no positions. */
+  /** Keeps the driver listening; null where it reports no positions. */
   private @Nullable Object listener;
 
   private boolean mayAssignNumbers;
@@ -75,7 +75,7 @@ final class Tap {
     return listener != null;
   }
 
-  /** Keeps what listens to the connection; null where its driver tells no positions. */
+  /** Keeps what listens to the connection; null where its driver reports no positions. */
   void listens(@Nullable Object kept) {
     listener = kept;
     session.listens(kept != null);
@@ -124,7 +124,7 @@ final class Tap {
    */
   void starts(Set<Effect> effects, Known autocommit) {
     if (effects.contains(Effect.TRACKING)) {
-      isReady = false; // Asked for again behind it.
+      isReady = false; // Asked for again after it.
     }
     mayAssignNumbers |= effects.contains(Effect.NUMBERS);
     session.starts(effects, autocommit);

@@ -13,7 +13,7 @@ record Tombstones(String sql, List<Integer> parameters) {
   /** How long a key may be that is kept as it is; a longer one is hashed. */
   private static final int KEY_BYTES = 512;
 
-  /** Returns the question for rows that a query looked for. */
+  /** Returns the question for rows that a query asked for. */
   static Tombstones of(Sought sought) {
     Text text = new Text();
     String table = sought.table();
@@ -55,7 +55,7 @@ record Tombstones(String sql, List<Integer> parameters) {
       sql.append(')');
     }
 
-    /** One value, or several, each behind its length. */
+    /** One value, or several, each after its length. */
     private void key(List<Literal> key) {
       if (key.size() == 1) {
         bytes(key.get(0));

@@ -8,7 +8,7 @@ import java.util.Set;
  * driver's status word confirms it: where the two differ, nobody knows. An unknown transaction may
  * be open, and its snapshot is old.
  *
- * @param autocommit whether each statement outside of a transaction commits by itself
+ * @param autocommit whether each statement outside of a transaction commits on its own
  * @param open whether a transaction is open
  * @param wrote whether the open transaction may have written
  * @param stays whether what it wrote may stay after a rollback: a function that it called may have
@@ -82,17 +82,17 @@ record Transaction(
     static final Word SILENT = new Word(Known.UNKNOWN, Known.UNKNOWN);
   }
 
-  /** Returns whether each statement commits by itself now. */
+  /** Returns whether each statement commits on its own now. */
   boolean isAutonomous() {
     return autocommit == Known.YES && open == Known.NO;
   }
 
-  /** Returns whether a statement that writes may commit by itself now. */
+  /** Returns whether a statement that writes may commit on its own now. */
   boolean mayBeAutonomous() {
     return autocommit != Known.NO && open != Known.YES;
   }
 
-  /** Returns whether a statement that wrote may have committed by itself, as it is after it. */
+  /** Returns whether a statement that wrote may have committed on its own, as it is after it. */
   boolean mayBeAlone() {
     // Without autocommit, in a table without transactions, one begins none.
     return mayBeAutonomous() || open == Known.NO;

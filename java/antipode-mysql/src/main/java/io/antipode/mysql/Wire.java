@@ -8,7 +8,10 @@ import java.util.OptionalLong;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/** A driver's own connection under pools and proxies, and what that driver tells beside JDBC. */
+/**
+ * A driver's own connection under pools and proxies, and what that driver reports in addition to
+ * JDBC.
+ */
 interface Wire {
   /** Returns the driver's own connection, or what is known to be nearest to it. */
   Connection connection();
@@ -32,15 +35,16 @@ interface Wire {
   }
 
   /**
-   * Returns whether the last reply, to an empty statement, tells of a change of the session, such
-   * as a commit of which no reply told before; true where the driver does not say.
+   * Returns whether the last reply, to an empty statement, reports a change of the session, such as
+   * a commit of which no reply reported before; true where the driver does not say.
    */
   default boolean hasChanged() {
     return true;
   }
 
   /**
-   * Returns the number of the connection in its handshake; empty where the driver does not tell.
+   * Returns the number of the connection in its handshake; empty where the driver does not report
+   * it.
    */
   default OptionalLong accepted() throws SQLException {
     return OptionalLong.empty();
@@ -49,7 +53,7 @@ interface Wire {
   /**
    * Hands on the GTIDs of commits as they come, in the thread that commits.
    *
-   * @return what the caller keeps as long as it listens; null where this connection tells none
+   * @return what the caller keeps as long as it listens; null where this connection reports none
    */
   default @Nullable Object listen(Consumer<String> gtids) {
     return null;
@@ -76,7 +80,7 @@ interface Wire {
     return found == null ? new Unknown(connection) : found;
   }
 
-  /** A connection of a driver that tells nothing but what JDBC asks for. */
+  /** A connection of a driver that reports nothing but what JDBC asks for. */
   record Unknown(Connection connection) implements Wire {
     @Override
     public Word word() throws SQLException {

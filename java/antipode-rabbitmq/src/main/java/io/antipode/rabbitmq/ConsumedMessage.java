@@ -27,7 +27,7 @@ final class ConsumedMessage {
   private Scope inner;
   private final Context context;
 
-  /** The barrier that it waits in; null while it is looked at or handled. */
+  /** The barrier that it waits in; null while it is judged or handled. */
   private @Nullable Future<?> wait;
 
   /** When that barrier is overdue, by {@link System#nanoTime}. */

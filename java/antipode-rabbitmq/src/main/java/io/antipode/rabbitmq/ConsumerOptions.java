@@ -31,8 +31,8 @@ public final class ConsumerOptions {
   }
 
   /**
-   * Returns options that look at each message once and defer what is not visible yet, up to 20
-   * times, for 0.1 to 30 seconds.
+   * Returns options that judge each message once and defer what is not visible yet, up to 20 times,
+   * for 0.1 to 30 seconds.
    *
    * @param queue what to consume
    * @param datastore the name that every service gives to this exchange or broker
@@ -57,7 +57,7 @@ public final class ConsumerOptions {
     return with(draft -> draft.timeout = timeout);
   }
 
-  /** Returns these options with how often a message is looked at until it is given up. */
+  /** Returns these options with how often a message is judged until it is given up. */
   public ConsumerOptions withMaxAttempts(int attempts) {
     requireWithin("max attempts", attempts);
     return with(draft -> draft.maxAttempts = attempts);
@@ -169,7 +169,7 @@ public final class ConsumerOptions {
     return Objects.requireNonNullElse(values.timeout, Duration.ZERO);
   }
 
-  /** Returns how many messages may wait at once: one of the prefetched goes on being looked at. */
+  /** Returns how many messages may wait at once: one of the prefetched goes on being judged. */
   int mayWait() {
     return values.timeout == null ? 0 : values.prefetch - 1;
   }

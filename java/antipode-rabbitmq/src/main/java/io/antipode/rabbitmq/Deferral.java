@@ -24,7 +24,7 @@ import org.jspecify.annotations.Nullable;
  * to it or takes something away. What they would change lies in one header of ours meanwhile, as
  * Python's workers have it, and is put back before the handler sees the message.
  *
- * @param headers without ours that tell of deferrals; null where there are none
+ * @param headers without ours that count deferrals; null where there are none
  * @param exchange to which it was published
  * @param routingKey with which it was published
  * @param expiration its time to live as the property has it; null without
@@ -75,7 +75,7 @@ record Deferral(
   /**
    * Returns what a delivered message was before it was deferred; the message itself if it never
    * was. Headers may be forged: whatever ours holds, this does not fail. A dead letter that was
-   * moved back begins anew, and so does what was rejected.
+   * moved back begins again, and so does what was rejected.
    */
   static Deferral of(Delivery delivered, long atMs) {
     BasicProperties properties = delivered.getProperties();

@@ -13,7 +13,7 @@ import org.jspecify.annotations.Nullable;
 final class Faces {
   private Faces() {}
 
-  /** Returns a face of an object with all of its public interfaces. */
+  /** Returns a proxy of an object with all of its public interfaces. */
   static Object of(Object real, InvocationHandler handler) {
     Set<Class<?>> types = new LinkedHashSet<>();
     for (Class<?> each = real.getClass(); each != null; each = each.getSuperclass()) {
@@ -27,13 +27,13 @@ final class Faces {
     return Proxy.newProxyInstance(loader, types.toArray(Class<?>[]::new), handler);
   }
 
-  /** Returns whether an object is a face whose handler is of a type. */
+  /** Returns whether an object is a proxy whose handler is of a type. */
   static boolean isOf(Object object, Class<? extends InvocationHandler> handler) {
     return Proxy.isProxyClass(object.getClass())
         && handler.isInstance(Proxy.getInvocationHandler(object));
   }
 
-  /** Calls the method of the object itself; two faces are equal where they are the same. */
+  /** Calls the method of the object itself; two proxies are equal where they are the same. */
   static @Nullable Object invoke(
       Object face, Method method, Object real, Object @Nullable [] arguments) throws Throwable {
     if (method.getName().equals("equals") && arguments != null) {

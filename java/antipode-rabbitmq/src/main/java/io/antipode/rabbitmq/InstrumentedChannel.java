@@ -18,7 +18,7 @@ import java.lang.reflect.Proxy;
 import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
-/** The face of a channel that carries lineages. Results and errors stay the client's. */
+/** The proxy of a channel that carries lineages. Results and errors stay the client's. */
 final class InstrumentedChannel implements InvocationHandler {
   private final Channel real;
   private final RabbitMqInstrumentation instrumentation;

@@ -7,7 +7,7 @@ import java.lang.reflect.Method;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/** The face of a connection whose channels are instrumented. */
+/** The proxy of a connection whose channels are instrumented. */
 final class InstrumentedConnection implements InvocationHandler {
   private final Connection real;
   private final RabbitMqInstrumentation instrumentation;

@@ -119,7 +119,7 @@ final class Ledger {
    *
    * @param gapAge after which a publication that may have been missed counts as missed
    * @param nanoTime the clock of ages
-   * @param wall the clock that births are compared with
+   * @param wall the clock that creation times are compared with
    */
   Ledger(Duration gapAge, LongSupplier nanoTime, InstantSource wall) {
     this.gapAge = gapAge.toNanos();
@@ -130,7 +130,7 @@ final class Ledger {
 
   // What is heard.
 
-  /** Notes that listening began, anew: what passed before may have been missed. */
+  /** Notes that listening began, again: what passed before may have been missed. */
   void listening() {
     synchronized (this) {
       epoch++;
@@ -182,7 +182,7 @@ final class Ledger {
   }
 
   /**
-   * Notes that this process received a write: visible here by itself.
+   * Notes that this process received a write: visible here as such.
    *
    * @param after the latest publication of the same publisher on which it depends, or 0; that one
    *     is visible only by what was seen
@@ -293,7 +293,7 @@ final class Ledger {
     wakes.remove(wake);
   }
 
-  /** Makes whoever waits look again. */
+  /** Makes whoever waits poll again. */
   void wakeUp() {
     synchronized (this) {
       changes++;

@@ -75,7 +75,7 @@ final class Link {
     return this;
   }
 
-  /** Returns the channel; whether it is the one of the last call tells its identity. */
+  /** Returns the channel; whether it is the one of the last call is known by its identity. */
   synchronized Channel channel() throws IOException {
     Channel held = channel;
     return held != null && held.isOpen() ? held : open();

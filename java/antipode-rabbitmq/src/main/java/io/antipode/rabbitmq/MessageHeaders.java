@@ -41,7 +41,7 @@ final class MessageHeaders {
   record Sent(@Nullable Map<String, Object> headers, @Nullable String text) {
     /**
      * Returns the context in which to send: an instrumentation of OpenTelemetry sets the header
-     * anew, from the baggage that is current then.
+     * again, from the baggage that is current then.
      */
     Context context() {
       Context context = Context.current();

@@ -13,7 +13,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * The names of publications. A publisher is one opening of one channel and one exchange, for at
- * most a minute: who begins to listen cannot judge those that were born before. Without I/O;
+ * most a minute: who begins to listen cannot judge those that were created before. Without I/O;
  * thread-safe.
  */
 final class Publications {
@@ -63,7 +63,7 @@ final class Publications {
     this.nanoTime = nanoTime;
   }
 
-  /** Returns a random UUID of version 7, which states its birth. */
+  /** Returns a random UUID of version 7, which states its creation. */
   static String newPublisher(long unixMs) {
     long high = unixMs << BIRTH_SHIFT | VERSION_7 | (RANDOM.nextLong() & RANDOM_HIGH);
     return new UUID(high, VARIANT | (RANDOM.nextLong() & RANDOM_LOW)).toString();

@@ -40,7 +40,7 @@ import org.jspecify.annotations.Nullable;
  * }</pre>
  *
  * <p>What is not visible yet goes back to the broker for a while, so that no worker waits and what
- * is behind it gets its turn: possibly the very message whose handling makes it visible. This
+ * is queued after it gets its turn: possibly the very message whose handling makes it visible. This
  * reorders messages. At least once: a message is acknowledged when its handler has returned, or
  * when the broker has confirmed its copy.
  *
@@ -50,7 +50,7 @@ import org.jspecify.annotations.Nullable;
 public final class RabbitMqConsumer implements AutoCloseable {
   private static final long SLICE_NS = 1_000_000_000;
 
-  /** How late a barrier may tell how it ended. It always does; no message depends on that. */
+  /** How late a barrier may report how it ended. It always does; no message depends on that. */
   private static final long OVERDUE_NS = 5_000_000_000L;
 
   private final Channel channel;
@@ -83,7 +83,7 @@ public final class RabbitMqConsumer implements AutoCloseable {
     void run() throws Exception;
   }
 
-  /** One of them; it has no message until it is looked at. */
+  /** One of them; it has no message until it is judged. */
   private static final class Unsettled {
     @Nullable ConsumedMessage message;
   }
@@ -123,7 +123,7 @@ public final class RabbitMqConsumer implements AutoCloseable {
    *     set up wrongly
    * @throws IOException if the broker ended the consumer
    * @throws ShutdownSignalException if the channel is gone, also where its connection recovers by
-   *     itself: open another one, and consume anew
+   *     itself: open another one, and consume again
    * @throws InterruptedException if the thread was interrupted; the message in hand goes back
    */
   public void run() throws Exception {
@@ -212,7 +212,7 @@ public final class RabbitMqConsumer implements AutoCloseable {
     }
   }
 
-  /** What the client's threads tell: it is done in the thread that runs. */
+  /** What the client's threads report: it is done in the thread that runs. */
   private final class Receiver extends DefaultConsumer {
     Receiver() {
       super(channel);
@@ -329,7 +329,7 @@ public final class RabbitMqConsumer implements AutoCloseable {
     }
   }
 
-  /** Looks again at messages whose barriers do not tell how they ended. */
+  /** Judges messages again whose barriers do not report how they ended. */
   private void endOverdue() throws Exception {
     long now = System.nanoTime();
     for (Unsettled each : List.copyOf(unsettled.values())) {

@@ -144,13 +144,13 @@ public final class RabbitMqInstrumentation {
     return byRoutingKey;
   }
 
-  /** Returns whether readers of the datastore can tell what was routed to them. */
+  /** Returns whether readers of the datastore can know what was routed to them. */
   boolean hasReceipts() {
     return hasReceipts || Shims.of(datastore).stream().anyMatch(Shim::isWaitable);
   }
 
   /**
-   * Returns whether receipts can tell what is published to an exchange: it is a write then. No tap
+   * Returns whether receipts can show what is published to an exchange: it is a write then. No tap
    * can be bound to the default exchange.
    */
   boolean hears(String published) {

@@ -200,7 +200,7 @@ public final class RabbitMqShim extends Shim {
     return new ReceiptsEndpoint(ledger, tap);
   }
 
-  /** Returns whether receipts can tell what is published to an exchange. */
+  /** Returns whether receipts can show what is published to an exchange. */
   boolean hears(String published) {
     return tap == null || published.equals(tap.exchange());
   }
@@ -347,7 +347,7 @@ public final class RabbitMqShim extends Shim {
       try {
         channel.basicNack(tag, false, true);
       } catch (IOException | RuntimeException gone) {
-        // Where the connection is lost as well, the broker puts it back by itself.
+        // Where the connection is lost as well, the broker puts it back on its own.
       }
     }
   }

@@ -11,7 +11,7 @@ import java.util.Collection;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Judges by what was seen: a look costs no round trip, and what is seen wakes. It is not pinned: a
+ * Judges by what was seen: a poll costs no round trip, and what is seen wakes. It is not pinned: a
  * publication that this process received is visible though those before it may not be.
  */
 final class ReceiptsEndpoint implements Endpoint {

@@ -157,7 +157,7 @@ final class Tap {
     }
   }
 
-  /** Tells whoever waits that nothing is heard any more. */
+  /** Notifies whoever waits that nothing is heard any more. */
   private void lost() {
     queue = "";
     link.close();

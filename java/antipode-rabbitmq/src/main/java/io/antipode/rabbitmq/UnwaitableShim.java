@@ -22,7 +22,7 @@ final class UnwaitableShim extends Shim {
     return false;
   }
 
-  /** Is never called: it does not look. */
+  /** Is never called: it does not poll. */
   @Override
   public Endpoint openEndpoint(Duration timeout) {
     throw new UnreachableException("'" + datastore() + "' has no receipts");

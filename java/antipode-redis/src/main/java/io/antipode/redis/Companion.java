@@ -12,7 +12,7 @@ import java.util.Locale;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The companion key: a value's lineage beside it, and how to tell that it is still its own. A plain
+ * The companion key: a value's stored lineage, and how to know that it is still its own. A plain
  * client that overwrites or deletes the value leaves a companion that no longer fits.
  */
 final class Companion {
@@ -24,7 +24,7 @@ final class Companion {
   private static final String DELETED = "-";
   private static final int DIGITS = 16;
 
-  /** How a value and the companion beside it go together. */
+  /** How a value and its companion go together. */
   enum Match {
     OWN,
     COMPANION_ABSENT,

@@ -27,7 +27,7 @@ final class Effects {
    * @param answers one for each, of which exceptions are errors
    */
   static Kind ofAll(List<Kind> asked, List<?> answers) {
-    if (asked.size() != answers.size()) { // Which answer is whose cannot be told.
+    if (asked.size() != answers.size()) { // Which answer is whose cannot be known.
       return Commands.mayWrite(asked) ? Kind.UNKNOWN : Kind.NEITHER;
     }
     Kind most = Kind.NEITHER;

@@ -44,7 +44,7 @@ final class Held {
     this.timer = timer;
   }
 
-  /** Looks, and calls back: with null where the command may be sent now, else with the error. */
+  /** Polls, and calls back: with null where the command may be sent now, else with the error. */
   void start(Consumer<@Nullable Throwable> then) {
     end = then;
     if (floor.isOver()) {

@@ -26,7 +26,7 @@ import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The faces of an instrumented connection: all of its APIs send by one method, {@code dispatch},
+ * The proxies of an instrumented connection: all of its APIs send by one method, {@code dispatch},
  * and what is not overridden is the connection's own.
  */
 final class Instrumented<K, V> implements InvocationHandler {

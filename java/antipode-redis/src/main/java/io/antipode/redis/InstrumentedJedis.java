@@ -17,7 +17,7 @@ import redis.clients.jedis.JedisSocketFactory;
 /**
  * Clients of Jedis to the server of a shim: what is written by them enters the current scope, and
  * reads are held back by floors, also in pipelines and transactions. Results and errors stay
- * Jedis's. Nothing is stored beside values.
+ * Jedis's. No lineage is stored with values.
  */
 public final class InstrumentedJedis {
   private final JedisClientConfig config;

@@ -32,7 +32,7 @@ import redis.clients.jedis.exceptions.JedisException;
 import redis.clients.jedis.util.SafeEncoder;
 
 /**
- * What goes over one connection of Jedis: the application's commands, and questions beside them in
+ * What goes over one connection of Jedis: the application's commands, and questions next to them in
  * the same packet. One thread uses it at a time. A read under a floor is made where it is sent, and
  * its reply kept until it is asked for.
  */
@@ -90,7 +90,7 @@ final class JedisTraffic {
   /** A reply to a question, or to a command of the application's. */
   private record Awaited(@Nullable Question question, @Nullable Sent sent) {}
 
-  /** The replies to a read in the packet of a look. */
+  /** The replies to a read in the packet of a poll. */
   private record Reading(Answer info, List<@Nullable String> records, Answer reply) {}
 
   /**
@@ -290,7 +290,7 @@ final class JedisTraffic {
     return answer;
   }
 
-  /** Takes a reply to what may have been a write, with the position behind it. */
+  /** Takes a reply to what may have been a write, with the position after it. */
   private void take(Sent sent, Answer answer) {
     Question after = sent.after;
     if (after != null) {
@@ -329,7 +329,7 @@ final class JedisTraffic {
     }
   }
 
-  /** Takes in all replies, so that the connection is free for a look. */
+  /** Takes in all replies, so that the connection is free for a poll. */
   private void drain() {
     if (!awaited.isEmpty()) {
       wire.sendAll();
@@ -350,7 +350,7 @@ final class JedisTraffic {
     }
   }
 
-  /** Begins anew: nothing that was asked for before is answered here. */
+  /** Begins again: nothing that was asked for before is answered here. */
   void connected() {
     lost();
     ready.clear();
@@ -439,7 +439,7 @@ final class JedisTraffic {
     }
   }
 
-  /** Looks on this connection, at all that decides it, at one moment of one history. */
+  /** Polls on this connection, for all that decides it, at one moment of one history. */
   private Observation look(Floor floor, Duration most) {
     if (refusal != null) {
       return Questions.refused(floor, String.valueOf(refusal.getMessage()));

@@ -85,7 +85,7 @@ final class Link implements AutoCloseable {
         .orElse("");
   }
 
-  /** Returns why {@code INFO} may not be sent beside commands; null where it may. */
+  /** Returns why {@code INFO} may not be sent next to commands; null where it may. */
   @Nullable String refusal() {
     return refusal;
   }

@@ -20,7 +20,7 @@ final class LogHistory {
     return ends.getOrDefault(log, Map.of());
   }
 
-  /** Takes over what a server on a log has of earlier ones; null for what it has not. */
+  /** Adopts what a server on a log has of earlier ones; null for what it has not. */
   void learn(String log, List<String> earlier, List<@Nullable String> values) {
     if (ends.size() > MOST_LOGS) {
       ends.clear();

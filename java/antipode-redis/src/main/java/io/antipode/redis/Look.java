@@ -15,7 +15,7 @@ import java.util.Collection;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** One look at the server behind a connection. */
+/** One poll of the server behind a connection. */
 final class Look {
   static final String SECTION = "replication";
 
@@ -110,7 +110,7 @@ final class Look {
     }
   }
 
-  /** Returns how long the look may still take. */
+  /** Returns how long the poll may still take. */
   private Duration left() {
     return Duration.ofNanos(Math.max(deadlineNs - System.nanoTime(), 0));
   }

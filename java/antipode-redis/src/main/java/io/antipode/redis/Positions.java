@@ -15,7 +15,7 @@ import org.jspecify.annotations.Nullable;
 
 /** What a server in a state shows of writes and promises, judged without I/O. */
 final class Positions {
-  /** How errors begin that pass by themselves. */
+  /** How errors begin that pass on their own. */
   private static final List<String> PASSING = List.of("BUSY", "LOADING", "MASTERDOWN", "Redis is ");
 
   /** The outcome of one position, and why. */
@@ -88,7 +88,7 @@ final class Positions {
   /**
    * Returns what a server shows.
    *
-   * @param records what the server has of each promise that was looked for; null for none
+   * @param records what the server has of each promise that was asked for; null for none
    */
   static Observation observation(
       ServerState state,

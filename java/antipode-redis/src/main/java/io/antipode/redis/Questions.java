@@ -27,7 +27,7 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 
-/** What is asked on a connection of the application's, beside its own commands. */
+/** What is asked on a connection of the application's, next to its own commands. */
 final class Questions {
   private static final ByteArrayCodec CODEC = ByteArrayCodec.INSTANCE;
 
@@ -87,7 +87,7 @@ final class Questions {
   }
 
   /**
-   * Returns what a look shows where the server does not say where it stands.
+   * Returns what a poll shows where the server does not say where it stands.
    *
    * @throws UnreachableException if that may pass
    */
@@ -99,7 +99,7 @@ final class Questions {
   }
 
   /**
-   * Returns what a look shows where the server answered with an error; null for an answer that is
+   * Returns what a poll shows where the server answered with an error; null for an answer that is
    * no position.
    *
    * @throws UnreachableException if that may pass

@@ -16,14 +16,14 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Looks with {@code INFO replication}; between looks the server pushes that companions and records
+ * Polls with {@code INFO replication}; between polls the server pushes that companions and records
  * changed, as long as somebody waits: an idle connection that tracks would make the server buffer
- * pushes without bound. Where the server refuses that, looks are paced by time alone.
+ * pushes without bound. Where the server refuses that, polls are paced by time alone.
  */
 final class RedisEndpoint implements Endpoint {
   private static final Duration TRACKING = Duration.ofSeconds(1);
 
-  /** A busy server pushes faster than looks are worth. */
+  /** A busy server pushes faster than polls are worth. */
   private static final Duration LEAST_PAUSE = Duration.ofMillis(1);
 
   private final Link link;
@@ -76,7 +76,7 @@ final class RedisEndpoint implements Endpoint {
       return;
     }
     if (canTrack && !isTracking) {
-      // A change between the last look and this moment is not pushed: it is looked again at once.
+      // A change between the last poll and this moment is not pushed: it is polled again at once.
       track(TrackingArgs.Builder.enabled().bcast().prefixes(prefix));
       return;
     }

@@ -141,7 +141,7 @@ public final class RedisShim extends Shim {
       return this;
     }
 
-    /** Lets reads wait by themselves, or not, whatever is configured. */
+    /** Lets reads wait automatically, or not, whatever is configured. */
     public Builder barriers(ReadBarriers barriers) {
       this.barriers = barriers;
       return this;
@@ -265,7 +265,7 @@ public final class RedisShim extends Shim {
    * Instruments a connection of the application's to the server of this shim: what is written by
    * what is returned, in any of its APIs, enters the current scope, and reads are held back by
    * floors. Results and errors stay Lettuce's; reads that are not held back go their way. Nothing
-   * is stored beside values.
+   * is stored with values.
    *
    * <p>A pool is instrumented where it makes its connections.
    *
@@ -310,7 +310,7 @@ public final class RedisShim extends Shim {
   // Table 2.
 
   /**
-   * Sets a key to a value, with the current lineage beside it, in one round trip.
+   * Sets a key to a value, with the current lineage, in one round trip.
    *
    * @return the lineage with this write, which enters the current scope as well
    */
@@ -319,8 +319,7 @@ public final class RedisShim extends Shim {
   }
 
   /**
-   * Sets a key to a value, with a lineage beside it, in one round trip; two where it fulfils a
-   * promise.
+   * Sets a key to a value, with a lineage, in one round trip; two where it fulfils a promise.
    *
    * @param lineage what the value depends on
    * @param fulfils a promise that this write fulfils, in the same transaction; null for none
@@ -448,7 +447,7 @@ public final class RedisShim extends Shim {
    *
    * @param done whether it was a write, or may have been one
    * @param before the state before what may have been one; null where it could not be had
-   * @param after the state behind it; null where it could not be had
+   * @param after the state after it; null where it could not be had
    * @param refusal why that was not asked for; null where it was
    */
   void enter(
@@ -461,7 +460,7 @@ public final class RedisShim extends Shim {
       return;
     }
     if (after == null) {
-      unsampled(refusal == null ? "no answer behind it" : String.valueOf(refusal.getMessage()));
+      unsampled(refusal == null ? "no answer after it" : String.valueOf(refusal.getMessage()));
     }
     enter(
         done == Kind.WRITE
@@ -507,9 +506,8 @@ public final class RedisShim extends Shim {
   }
 
   /**
-   * Returns the value of a key, and what it depends on: the lineage stored beside it, and a
-   * covering position. It enters the current scope. Under a floor the read is held back until that
-   * is met.
+   * Returns the value of a key, and what it depends on: its stored lineage, and a covering
+   * position. It enters the current scope. Under a floor the read is held back until that is met.
    *
    * @throws io.antipode.barrier.UnmetException if a floor was not met
    * @throws RedisException as Lettuce does

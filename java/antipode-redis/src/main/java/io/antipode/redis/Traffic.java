@@ -41,7 +41,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What goes over one connection of the application's: its commands, and questions beside them in
+ * What goes over one connection of the application's: its commands, and questions next to them in
  * the same packet. Nothing blocks. While a read is held back, what the same request sends after it
  * waits; while it may be sent again, the later reads of that request are sent, and its other
  * commands wait. The commands of other requests pass, but for those that change the connection
@@ -328,7 +328,7 @@ final class Traffic<K, V> {
       }
     }
 
-    /** Sends with the questions before and behind it. */
+    /** Sends with the questions before and after it. */
     private RedisCommand<K, V, ?> ride(Delayed<T> delayed) {
       if (refusal != null || delayed.after == null) {
         RedisCommand<K, V, T> unused = real.dispatch((RedisCommand<K, V, T>) delayed);
@@ -343,7 +343,7 @@ final class Traffic<K, V> {
       return command;
     }
 
-    /** Reads in the packet of a look; the reply is shown where the look allows it. */
+    /** Reads in the packet of a poll; the reply is shown where the poll allows it. */
     private void read(Floor demanded, boolean isFinal) {
       int lost = losses.get();
       List<Promise> promises = demanded.promises();
@@ -419,7 +419,7 @@ final class Traffic<K, V> {
     Object unused = real.dispatch(commands);
   }
 
-  // Looks.
+  // Polls.
 
   private boolean accepts(
       Floor floor,
@@ -448,7 +448,7 @@ final class Traffic<K, V> {
         : List.of();
   }
 
-  /** Looks on this connection, at all that decides it, at one moment of one history. */
+  /** Polls on this connection, for all that decides it, at one moment of one history. */
   private CompletableFuture<Observation> look(Floor floor) {
     if (real.isMulti()) { // A question now would be one of the transaction.
       return CompletableFuture.completedFuture(Observation.of("").build());
@@ -675,7 +675,7 @@ final class Traffic<K, V> {
       }
     }
 
-    /** Enters what was done, with the position behind it. */
+    /** Enters what was done, with the position after it. */
     private void enter() {
       boolean isSame = lost == losses.get();
       ServerState behind = isSame && after != null ? Questions.state(after) : null;

@@ -13,9 +13,9 @@ import org.springframework.boot.actuate.health.AbstractHealthIndicator;
 import org.springframework.boot.actuate.health.Health;
 
 /**
- * Says which datastores barriers wait at, and how the last look at each server ended. It asks no
- * server. It is never down: what failed at the last look may be there again, and a service without
- * requests would never look again; it says that this is unknown.
+ * Says which datastores barriers wait at, and how the last poll of each server ended. It asks no
+ * server. It is never down: what failed at the last poll may be there again, and a service without
+ * requests would never poll again; it says that this is unknown.
  */
 public final class AntipodeHealthIndicator extends AbstractHealthIndicator {
   /** Makes the indicator. */

@@ -29,7 +29,7 @@ public final class AntipodeMeters implements MeterBinder, AutoCloseable {
   /** One series. */
   private record Series(Counter counter, Tags tags) {}
 
-  /** What is told for one registry. */
+  /** What is reported for one registry. */
   private record Bound(Consumer<String> counted, Measures.Measure measure) {}
 
   /** Makes meters that are bound to no registry yet. */

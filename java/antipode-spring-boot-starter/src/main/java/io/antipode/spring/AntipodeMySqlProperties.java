@@ -30,7 +30,7 @@ public record AntipodeMySqlProperties(Map<String, Pool> pools) {
    *     default
    * @param readonlyFunctions stored and loadable functions that write nothing, as statements have
    *     them; none by default
-   * @param tables beside whose rows lineages lie, each with its schema before it where that is
+   * @param tables with whose rows lineages are stored, each with its schema before it where that is
    *     another; none by default
    */
   public record Pool(

@@ -25,7 +25,7 @@ public final class AntipodeRabbitChannels {
     this.instrumentation = instrumentation;
   }
 
-  /** Returns the instrumented face of a channel, of that which stands behind one of Spring's. */
+  /** Returns the instrumented proxy of a channel, of that which stands after one of Spring's. */
   Channel of(Channel channel) {
     Channel target = channel instanceof ChannelProxy proxy ? proxy.getTargetChannel() : channel;
     Channel face;

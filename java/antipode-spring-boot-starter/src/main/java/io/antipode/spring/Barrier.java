@@ -28,6 +28,6 @@ public @interface Barrier {
   /** Datastores not to wait for. */
   String[] exclude() default {};
 
-  /** Whether each read waits by itself, on its own connection, in place of the method. */
+  /** Whether each read waits automatically, on its own connection, in place of the method. */
   boolean atRead() default false;
 }

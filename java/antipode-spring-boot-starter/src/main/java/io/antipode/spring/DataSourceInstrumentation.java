@@ -19,7 +19,7 @@ import org.springframework.beans.factory.SmartInitializingSingleton;
 import org.springframework.beans.factory.config.BeanPostProcessor;
 import org.springframework.util.ClassUtils;
 
-/** Puts pools that properties name behind shims, which are closed with the application. */
+/** Puts pools that properties name under shims, which are closed with the application. */
 final class DataSourceInstrumentation
     implements BeanPostProcessor, SmartInitializingSingleton, DisposableBean {
   private static final boolean HAS_HIKARI =

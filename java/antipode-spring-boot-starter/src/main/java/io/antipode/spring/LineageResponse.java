@@ -67,7 +67,7 @@ final class LineageResponse extends HttpServletResponseWrapper {
       return;
     }
     setHeader("Cache-Control", change.cacheControl());
-    // Not beside one that was set before: an error page starts the response again.
+    // Not next to one that was set before: an error page starts the response again.
     String named = change.setCookie().substring(0, change.setCookie().indexOf('=') + 1);
     List<String> others =
         getHeaders("Set-Cookie").stream().filter(each -> !each.startsWith(named)).toList();

@@ -10,7 +10,7 @@ import io.micrometer.core.instrument.Timer;
 import java.time.Duration;
 import java.util.List;
 
-/** Records what is told of barriers, waits and lineages in one registry. */
+/** Records what is reported of barriers, waits and lineages in one registry. */
 final class Timers implements Measures.Measure {
   private static final Duration[] SECONDS =
       Buckets.SECONDS.stream()

@@ -35,7 +35,7 @@ final class DryRunExtension
   private static final Namespace NAMESPACE = Namespace.create(DryRunExtension.class);
   private static final Counts.Metric UNWRITTEN = new Counts.Metric("dry_run_unwritten", "");
 
-  /** How long reads of a test are looked into before its stores close. */
+  /** How long reads of a test are observed before its stores close. */
   private static final Duration SETTLE = Duration.ofMillis(500);
 
   private static final Pattern ID = Pattern.compile("[ul][0-9a-f]{8}");
@@ -56,7 +56,7 @@ final class DryRunExtension
       throw new ExtensionConfigurationException(
           "Antipode is disabled in this process: a dry run would check nothing");
     }
-    Set<String> known = known(context); // First: what it throws leaves no folder behind.
+    Set<String> known = known(context); // First: what it throws leaves no folder.
     Path folder = Files.createTempDirectory("antipode-dry-run");
     Run run = new Run(Settings.current(), folder, known, unwritten());
     context.getStore(NAMESPACE).put(Run.class, run);
