@@ -41,16 +41,30 @@ class ServiceProcess:
     """
 
     def __init__(
-        self, role: str, take: Callable[[Record], None], modules: Sequence[str] = ()
+        self,
+        role: str,
+        take: Callable[[Record], None],
+        modules: Sequence[str] = (),
+        *,
+        command: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
     ) -> None:
-        """Begin to start *role*, with *modules*; *take* gets its records, from a thread."""
+        """Begin to start *role*; *take* gets its records, from a thread.
+
+        Args:
+            role: which, for messages.
+            take: gets each record.
+            modules: that it imports before it is configured.
+            command: another program than this benchmark's services.
+            environment: more of it.
+        """
         self.role = role
         self.port = 0
         self._take = take
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
         self._process = subprocess.Popen(
-            [*_COMMAND, role, *modules],
-            env={**os.environ, **_AUTHORITIES},
+            [*(command or (*_COMMAND, role, *modules))],
+            env={**os.environ, **_AUTHORITIES, **(environment or {})},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,

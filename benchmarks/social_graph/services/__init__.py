@@ -1,0 +1,1 @@
+"""The services: those in C++ (`CMakeLists.txt`), and those in Python."""
