@@ -10,6 +10,7 @@ from rich.table import Table
 from benchmarks._statistics import percentile
 from benchmarks.judge import FAILED, SHOWN, Verdict, judge
 
+from ._lines import added
 from ._run import as_json
 from ._variants import VARIANTS
 
@@ -40,6 +41,7 @@ def show(console: Console, options: Options, outcomes: Sequence[Outcome]) -> Non
     for name in ("variant", "cancels", "no refund", "errors", "cancel p50/p90", "look-up p50/p90"):
         table.add_column(name, justify="left" if name == "variant" else "right")
     table.add_column("window p50/p90", justify="right")
+    table.add_column("late p50/p90", justify="right")
     for outcome in outcomes:
         answered = [it for it in outcome.seen if it.answered]
         lacking = sum(not it.refunded for it in answered)
@@ -51,9 +53,13 @@ def show(console: Console, options: Options, outcomes: Sequence[Outcome]) -> Non
             _quantiles([it.cancel_s * 1000 for it in answered]),
             _quantiles([it.look_up_s * 1000 for it in answered]),
             _quantiles(outcome.windows_ms()),
+            _quantiles(outcome.late_ms()),
         )
     console.print(table)
     console.print("times in ms; window: from the look-up to the refund's visibility where it reads")
+    console.print("late: of look-ups that waited, from that visibility to their answer")
+    lines = (f"{name} {code}+{settings}" for name, (code, settings) in added().items())
+    console.print(f"lines that the library adds, code+settings: {', '.join(lines)}")
     for outcome in outcomes:
         if outcome.money is not None:
             console.print(f"{outcome.variant}: {outcome.money.said()}", highlight=False)

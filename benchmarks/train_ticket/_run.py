@@ -102,6 +102,15 @@ class Outcome:
             if seen.cancelled and sight.seen_s
         ]
 
+    def late_ms(self) -> list[float]:
+        """How long after its refund was visible each look-up was answered that waited for it."""
+        pairs = zip(self.seen, self.sights, strict=True)
+        return [
+            (seen.shown_at_s - sight.seen_s) * 1000
+            for seen, sight in pairs
+            if seen.refunded and seen.looked_at_s < sight.absent_s
+        ]
+
 
 def orders_of(name: str, number: int) -> list[Order]:
     """Orders of a few users, no two of a run alike."""
