@@ -18,7 +18,7 @@ BENCH_ARGS ?=
 LOAD_BARRIERS ?= 100000
 LOAD_RESPONSES ?= 1000000
 # The stores whose real servers the tests use; those that are not named are skipped.
-STORES ?= embedded redis rabbitmq mongodb mysql mariadb dynamodb
+STORES ?= embedded redis rabbitmq mongodb mysql mariadb dynamodb sns
 PYTEST_ARGS ?=
 
 .PHONY: help demo check generate cpp java test ci nightly newer tests-need load bench docs stores containers up down clean

@@ -23,6 +23,7 @@ EXTRAS = (
     "mysql",
     "mysqlclient",
     "dynamodb",
+    "sns",
     "aiobotocore",
     "requests",
     "httpx",

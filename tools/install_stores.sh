@@ -46,10 +46,10 @@ want() {
 
 for store in "$@"; do
     server=${server_of[$store]:-}
-    if [[ $store == embedded || $store == dynamodb ]]; then  # An emulator: a package of Python.
+    if [[ $store == embedded || $store == dynamodb || $store == sns ]]; then  # Of Python alone.
         continue
     elif [[ -z $server ]]; then
-        echo "error: no such store: $store; there are: embedded dynamodb ${!server_of[*]}" >&2
+        echo "error: no such store: $store; there are: embedded dynamodb sns ${!server_of[*]}" >&2
         exit 1
     elif have "$server"; then
         echo "$store: $server is here"

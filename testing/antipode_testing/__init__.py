@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .servers.rabbitmq.topology import RabbitMQTopology
     from .servers.redis.sentinel import RedisSentinelTopology
     from .servers.redis.topology import RedisTopology
+    from .servers.sns.topology import SNSTopology
 
 _HOMES = {
     "Address": "_address",
@@ -46,6 +47,7 @@ _HOMES = {
     "RabbitMQTopology": "servers.rabbitmq.topology",
     "RedisSentinelTopology": "servers.redis.sentinel",
     "RedisTopology": "servers.redis.topology",
+    "SNSTopology": "servers.sns.topology",
     "Server": "_topology",
     "ServerFailed": "_errors",
     "ServerMissing": "_errors",
@@ -76,6 +78,7 @@ __all__ = [
     "RabbitMQTopology",
     "RedisSentinelTopology",
     "RedisTopology",
+    "SNSTopology",
     "Server",
     "ServerFailed",
     "ServerMissing",

@@ -25,6 +25,7 @@ STORES = {
     "mysql": "MySQLTopology",
     "rabbitmq": "RabbitMQTopology",
     "redis": "RedisTopology",
+    "sns": "SNSTopology",
 }
 #: What a lab does.
 COMMANDS = {
@@ -185,7 +186,7 @@ def topology_class(store: str) -> Callable[..., Any]:
 
 def _topology(store: str, replicas: int) -> Topology:
     make: Callable[..., Topology] = topology_class(store)
-    if store not in ("dynamodb", "embedded", "rabbitmq"):
+    if store not in ("dynamodb", "embedded", "rabbitmq", "sns"):
         return make(replicas)
     if replicas != 1:
         msg = f"{store} has one replica, not {replicas}"

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         MySQLTopology,
         RabbitMQTopology,
         RedisTopology,
+        SNSTopology,
     )
     from ._topology import Topology
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 PROVIDER_VARIABLE = "ANTIPODE_PROVIDER"
 REQUIRE_VARIABLE = "ANTIPODE_REQUIRE_STORES"
 # The embedded store needs no server, so requiring it is always satisfied.
-STORES = ("dynamodb", "embedded", "mariadb", "mongodb", "mysql", "rabbitmq", "redis")
+STORES = ("dynamodb", "embedded", "mariadb", "mongodb", "mysql", "rabbitmq", "redis", "sns")
 WORKER_KEY = "antipode_stores"
 
 
@@ -158,6 +159,14 @@ def antipode_dynamodb(request: pytest.FixtureRequest) -> Iterator[DynamoDBTopolo
     from . import DynamoDBTopology
 
     yield from request.config.stash[USE].run("dynamodb", DynamoDBTopology)
+
+
+@pytest.fixture(scope="session")
+def antipode_sns(request: pytest.FixtureRequest) -> Iterator[SNSTopology]:
+    """An emulator of SNS and one of SQS in two regions, as `antipode_testing.SNSTopology`."""
+    from . import SNSTopology
+
+    yield from request.config.stash[USE].run("sns", SNSTopology)
 
 
 @pytest.fixture(scope="session")

@@ -47,12 +47,13 @@ LACKING = {
             # Reports are Python's and Java's.
             "headers finding_ids",
             "open_scope baggage",
-            # DynamoDB is Python's; Java's comes, and C++ has none.
+            # Stores of AWS are Python's; Java's come, and C++ has none.
             "decide dynamodb",
+            "decide sns",
             *BESIDE_OWN_VALUES,
         }
     ),
-    "java": frozenset({"decide redis keys", "decide dynamodb"}),
+    "java": frozenset({"decide redis keys", "decide dynamodb", "decide sns"}),
 }
 
 

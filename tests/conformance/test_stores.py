@@ -30,6 +30,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "servers": ("server", {"waits": None, "numbers": None}),
     "calls": ("calls", {"calls": None}),
     "keys": ("keys", {"keys": None}),
+    "labels": ("label", {"sent": None}),
     "messages": ("message", {"lineage": {}}),
     "packs": ("stored", {"companion": None}),
     "rows": ("found", {"lineage": None}),

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from antipode import ConfigurationError
 from antipode.shim import register, shims_of, switchable
+from antipode_shims._aws import is_async
 
-from ._clients.botocore import Settings, is_async, low_level
+from ._clients.botocore import Settings, low_level
 from ._clients.hooks import SyncHooks
 from ._shim.base import BaseDynamoDBShim
 

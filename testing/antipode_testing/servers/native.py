@@ -41,7 +41,7 @@ class NativeProvider:
             from .mongodb.native import mongodb
 
             server = mongodb(name, config)
-        elif store == "dynamodb":
+        elif store in {"dynamodb", "sns"}:
             from .ministack import ministack
 
             server = ministack(name, config)

@@ -15,6 +15,7 @@ _MODULES = {
     "mysql": "mysql",
     "rabbitmq": "rabbitmq",
     "redis": "redis",
+    "sns": "sns",
 }
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         MySQLTopology,
         RabbitMQTopology,
         RedisTopology,
+        SNSTopology,
     )
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -117,6 +118,13 @@ class Extras:
         """Table 2 and instrumented clients, with each client library alone."""
         python = self.alone(wheel, extra, tmp_path)
         works(python, extra, antipode_dynamodb.url())
+
+    @pytest.mark.store("sns")
+    def test_sns(self, wheel: Path, antipode_sns: SNSTopology, tmp_path: Path) -> None:
+        """Table 2 and instrumented clients, with boto3 alone."""
+        topic = antipode_sns.create_topic(f"extras-{uuid.uuid4().hex}")
+        python = self.alone(wheel, "sns", tmp_path)
+        works(python, "sns", *antipode_sns.urls, *topic)
 
     @pytest.mark.parametrize("extra", ["requests", "httpx", "aiohttp", "grpc", "celery", "session"])
     def test_integrations(self, wheel: Path, extra: str, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from antipode import ConfigurationError
+from antipode_shims._aws import client_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -145,22 +146,7 @@ def low_level(client: Any) -> Any:
         ConfigurationError: it is no client of DynamoDB.
     """
     botocore_module()
-    meta = getattr(client, "meta", None)
-    found = getattr(meta, "client", None) or client
-    service = getattr(getattr(found, "meta", None), "service_model", None)
-    name = getattr(service, "service_name", None)
-    if name != "dynamodb":
-        what = f"a client of {name}" if name else type(client).__name__
-        msg = f"expected a client, a resource or a Table of boto3 for DynamoDB, not {what}"
-        raise ConfigurationError(msg)
-    return found
-
-
-def is_async(client: Any) -> bool:
-    """Whether *client* is one of aiobotocore."""
-    return type(client).__module__.partition(".")[0] == "aiobotocore" or any(
-        each.__module__.partition(".")[0] == "aiobotocore" for each in type(client).__mro__
-    )
+    return client_of(client, ("dynamodb",), "a client, a resource or a Table of boto3 for DynamoDB")
 
 
 class Settings(NamedTuple):

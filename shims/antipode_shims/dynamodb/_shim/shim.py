@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError
 from antipode.shim import recorded, register, shared_watcher
-from antipode_shims.dynamodb._clients.botocore import Settings, is_async, low_level, own_call
+from antipode_shims._aws import is_async
+from antipode_shims.dynamodb._clients.botocore import Settings, low_level, own_call
 from antipode_shims.dynamodb._table2 import DynamoDBTable2
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from antipode_testing._errors import ServerFailed
 
 if TYPE_CHECKING:
-    from .api import DynamoDBApi
+    from antipode_testing.servers.aws_json import JsonApi
 
 #: Seconds between two polls a stream: the most of an idle one, and the least.
 IDLE_S, BUSY_S = 0.05, 0.004
@@ -57,7 +57,7 @@ class Region:
         api: of its emulator; used by one thread at a time.
     """
 
-    def __init__(self, name: str, api: DynamoDBApi) -> None:
+    def __init__(self, name: str, api: JsonApi) -> None:
         self.name = name
         self.api = api
         self.outgoing: deque[Change] = deque()

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 from antipode import ConfigurationError
 from antipode_testing._topology import ServerTopology
 from antipode_testing._wait import wait_until
+from antipode_testing.servers.aws_json import JsonApi
 from antipode_testing.servers.native import NativeProvider
 
-from .api import DynamoDBApi
 from .replicator import Region, Replicator
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class DynamoDBTopology(ServerTopology):
         for region in self.regions:
             self._servers[region] = self._provider.start(self.store, region, self._config)
         ends = [
-            Region(region, DynamoDBApi(server.address, region))
+            Region(region, JsonApi(server.address, region))
             for region, server in self._servers.items()
         ]
         self._replicator = Replicator(*ends)

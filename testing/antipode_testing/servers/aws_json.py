@@ -1,4 +1,4 @@
-"""The few calls to DynamoDB and its streams that a topology makes, by the standard library."""
+"""The few calls to an emulator of AWS that topologies make, by the standard library."""
 
 from __future__ import annotations
 
@@ -12,10 +12,20 @@ if TYPE_CHECKING:
     from antipode_testing._address import Address
 
 REQUEST_TIMEOUT_S = 10.0
-_TARGETS = {"dynamodb": "DynamoDB_20120810", "streams": "DynamoDBStreams_20120810"}
+_TARGETS = {
+    "dynamodb": ("DynamoDB_20120810", "dynamodb"),
+    "streams": ("DynamoDBStreams_20120810", "dynamodb"),
+    "sqs": ("AmazonSQS", "sqs"),
+}
 
 
-class DynamoDBApi:
+def signed(region: str, service: str) -> dict[str, str]:
+    """What an emulator takes for a signature: it tells the region and the service by it."""
+    scope = f"Credential=AKIAEXAMPLE/20260101/{region}/{service}/aws4_request"
+    return {"Authorization": f"AWS4-HMAC-SHA256 {scope}, SignedHeaders=host, Signature=0"}
+
+
+class JsonApi:
     """The JSON API of one region's emulator, over one connection. Not thread-safe.
 
     Args:
@@ -26,11 +36,6 @@ class DynamoDBApi:
     def __init__(self, address: Address, region: str) -> None:
         self.region = region
         self._connection = http.client.HTTPConnection(*address, timeout=REQUEST_TIMEOUT_S)
-        signed = f"Credential=AKIAEXAMPLE/20260101/{region}/dynamodb/aws4_request"
-        self._headers = {
-            "Authorization": f"AWS4-HMAC-SHA256 {signed}, SignedHeaders=host, Signature=0",
-            "Content-Type": "application/x-amz-json-1.0",
-        }
 
     def call(self, operation: str, service: str = "dynamodb", /, **given: Any) -> dict[str, Any]:
         """Make one call.
@@ -39,7 +44,12 @@ class DynamoDBApi:
             ServerFailed: the emulator refused it.
             OSError: it could not be reached.
         """
-        headers = {**self._headers, "X-Amz-Target": f"{_TARGETS[service]}.{operation}"}
+        target, signed_for = _TARGETS[service]
+        headers = {
+            "Content-Type": "application/x-amz-json-1.0",
+            "X-Amz-Target": f"{target}.{operation}",
+            **signed(self.region, signed_for),
+        }
         try:
             self._connection.request("POST", "/", json.dumps(given), headers)
             reply = self._connection.getresponse()

@@ -1,0 +1,29 @@
+"""Fixtures of the tests of SNS and SQS, over emulators."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.integration.sns._regions import Regions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from antipode_testing import SNSTopology
+
+
+@pytest.fixture
+def regions(antipode_sns: SNSTopology) -> Iterator[Regions]:
+    """Clients of both regions, which end with the test."""
+    with ExitStack() as stack:
+        yield Regions(antipode_sns, stack)
+
+
+@pytest.fixture
+def topic(antipode_sns: SNSTopology) -> Any:
+    """A topic and its queue that no other test uses."""
+    return antipode_sns.create_topic(f"news-{uuid.uuid4().hex}")
