@@ -109,7 +109,7 @@ class Hooks:
         mark_incomplete(self.datastore, "size")
 
     def _ask(self, params: dict[str, Any], context: dict[str, Any]) -> None:
-        names = list(params.get("MessageAttributeNames") or ())
+        names: list[str] = list(params.get("MessageAttributeNames") or ())
         context[_ASKED] = NAME in names
         if NAME not in names:
             params["MessageAttributeNames"] = [*names, NAME]
