@@ -18,7 +18,7 @@ namespace {
 /// What was chosen for the block of this thread.
 thread_local std::optional<ReadBarriers> block;
 
-/// Whether reads of a store's clients are to wait by themselves, whatever the mode.
+/// Whether reads of a store's clients are to wait automatically, whatever the mode.
 bool Chosen(const Store& store, const Settings& settings) {
   return block.value_or(store.barriers().value_or(settings.barriers)) == ReadBarriers::kAuto;
 }
@@ -29,7 +29,7 @@ std::unique_ptr<UnmetError> Flaw(const AutomaticDemand& automatic) {
   return automatic.Flaw();
 }
 
-/// Tells of a read that the writes of a transaction of another connection than `who` are hidden from.
+/// Reports a read that the writes of a transaction of another connection than `who` are hidden from.
 void TellOfUnseenRead(const Scope& scope, const std::string& datastore, const void* who) {
   for (const OpenWrite& each : OpenIn(scope)) {
     if (each.datastore == datastore && each.who != who) return TellOfUnseen("read", scope, each);

@@ -11,7 +11,7 @@
 namespace antipode {
 namespace {
 
-/// The longest pause at a server that ends it by itself; what it cannot say is checked then.
+/// The longest pause at a server that ends it; what it cannot say is checked then.
 constexpr double kSliceS = 1.0;
 /// Seconds for which a server that did not know a log is taken not to know it.
 constexpr double kUnknownS = 30;
@@ -353,11 +353,11 @@ void Watcher::Pause(double timeout_s) {
     endpoint->Pause(timeout_s, wake_);
   } catch (...) {
     Thrown();
-    DropEndpoint();  // The next check connects anew and shows it.
+    DropEndpoint();  // The next check connects again and shows it.
   }
 }
 
-/// Tells the endpoint that nobody waits, unless somebody came meanwhile.
+/// Informs the endpoint that nobody waits, unless somebody came meanwhile.
 void Watcher::Rest() {
   const std::lock_guard guard(using_);
   {

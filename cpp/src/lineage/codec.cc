@@ -349,7 +349,7 @@ class Items {
     ends_.push_back(text_.size());
   }
 
-  /// Behind a header, each after its `~`.
+  /// After a header, each after its `~`.
   [[nodiscard]] std::string Behind(std::string header) const {
     std::vector<std::string_view> items;
     items.reserve(ends_.size());

@@ -21,7 +21,7 @@ void Check(const WriteId& write) {
   const auto* opaque = std::get_if<std::string>(&write.version);
   Require(grammar::IsUtf8(write.datastore) && grammar::IsUtf8(write.key) && (!opaque || grammar::IsUtf8(*opaque)),
           "a text of a write is not UTF-8");
-  Require(write.written_hour <= kMaxHour, "a mint hour is over 36^5 - 1");
+  Require(write.written_hour <= kMaxHour, "a written hour is over 36^5 - 1");
 }
 
 void Check(const Promise& promise) {

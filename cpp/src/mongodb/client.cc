@@ -282,7 +282,7 @@ class Client::Traffic final : private Naming {
     }
     if (!position) {
       Unsampled(set_name.empty() ? "its server does not say which set it is of"
-                                 : "neither its reply nor the log tells");
+                                 : "neither its reply nor the log shows it");
       return std::nullopt;
     }
     return WriteId{shim_->datastore(), position->first, position->second, shim_->clock().Hour(), false};

@@ -37,7 +37,7 @@ std::optional<OpTime> OpTimeAt(const bson_t& reply, const std::string& path) {
 
 OpTime Least(const OpTime& a, const OpTime& b) { return a <= b ? a : b; }
 
-/// The id of the set is an ObjectId that its first primary made, with its time of birth in front.
+/// The id of the set is an ObjectId that its first primary made, with its time of creation in front.
 std::uint64_t InitiatedS(const bson_t& reply) {
   const auto found = At(reply, "$replData.replicaSetId");
   if (!found || !BSON_ITER_HOLDS_OID(&found->at)) return 0;

@@ -317,7 +317,7 @@ class Shim::Table {
     Answer answer{DocAt(reply.bson(), "cursor.firstBatch.0"), {}, {}};
     const auto birth = answer.document ? BirthOf(answer.document->bson()) : std::nullopt;
     if (!answer.document || birth) {
-      // Documents of a view were born in its source, maybe with other ids.
+      // Documents of a view were inserted in its source, maybe with other ids.
       const std::string born_in = birth ? birth->substr(std::min(birth->size(), birth->find('.') + 1)) : "";
       const bool here = !birth || born_in == options_.collection;
       patience.after = StampAt(reply.bson(), "operationTime");

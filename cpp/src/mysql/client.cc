@@ -364,7 +364,7 @@ class Client::Traffic {
     MarkIncomplete(datastore, "in_doubt");
   }
 
-  /// Whether nothing was written that no reply told of. Rows and errors come without positions: the next reply of MySQL
+  /// Whether nothing was written that no reply showed. Rows and errors come without positions: the next reply of MySQL
   /// says whether there is one. Throws as `Connection`.
   bool ToldOfAll() {
     if (session_->facts.flavor != Flavor::kMySql || !tracked_ || last_gtid_.empty()) return false;
@@ -464,7 +464,7 @@ class Client::Traffic {
     return In(row, "untriggered") == "1" && (verdict == Verdict::kTriggered || In(row, "viewless") == "1");
   }
 
-  /// Looks without opening the application's snapshot, where that can be.
+  /// Polls without opening the application's snapshot, where that can be.
   Observation Look(Floor& floor, bool renews, double timeout_s) {
     const std::set<WriteId> writes = floor.writes();
     const std::set<Promise> promises = floor.promises();

@@ -213,7 +213,7 @@ Due SessionState::DueOf(End end, Wrote wrote, bool told) const {
   const bool known = committed_ && !(May(kSeveral) && hides);
   if (known || all == Wrote::kNo) return Due::kNothing;
   if (!undone && (!commits_ || (end == End::kDone && flags_.in_transaction && !ends))) {
-    // In a table without transactions, and of a sequence, it is there before the end: rows and errors do not tell it.
+    // In a table without transactions, and of a sequence, it is there before the end: rows and errors do not show it.
     return told ? Due::kNothing : Due::kPerhaps;
   }
   if (unlogged_ && !committed_) return Due::kUncovered;
@@ -223,7 +223,7 @@ Due SessionState::DueOf(End end, Wrote wrote, bool told) const {
 void SessionState::Settle(Wrote wrote) {
   const bool single = !May(kSeveral);
   const bool begins = May(kBegins);
-  // Behind what ends one there is none open, but for a new one.
+  // After what ends one there is none open, but for a new one.
   if (May(kEnds) && single && (begins || !flags_.in_transaction)) {
     const bool unsure = isolation_unsure_ && begins;  // What BEGIN ends hands its isolation on.
     Closed();
@@ -249,7 +249,7 @@ void SessionState::SettleFailed(Wrote wrote, unsigned number) {
     flags_.in_transaction = false;
     Closed();
   } else if (May(kEnds)) {
-    shown_ = {};  // Whether it began anew nobody knows.
+    shown_ = {};  // Whether it began again nobody knows.
   }
   wrote_ = std::max(wrote_, wrote);
   unsure_ = unsure_ || !Autonomous() || May(kCommits);

@@ -98,7 +98,7 @@ std::string Blanked(std::string_view sql) {
 
 bool BeginsNone(char each) { return IsSpace(each) || each == '(' || each == ';'; }
 
-/// Behind the comments that a statement begins with.
+/// After the comments that a statement begins with.
 std::string Uncommented(std::string_view sql) {
   std::size_t at = 0;
   while (true) {
@@ -317,7 +317,7 @@ Effects ByWord(std::string_view sql) {
 
 Effects OfOne(std::string_view sql) {
   if (const std::string_view found = FromWord(sql); !found.empty()) return ByWord(found);
-  // Behind comments, or within one that has a version.
+  // After comments, or within one that has a version.
   const std::string plain = Uncommented(sql);
   if (const std::string_view found = FromWord(plain); !found.empty()) return ByWord(found);
   return plain.empty() ? 0 : kAnything | kEnds;

@@ -45,7 +45,7 @@ bool IsPrivate(const Directives& said) {
   return said.count("no-store") != 0 || (found != said.end() && found->second.empty());
 }
 
-/// Whether caches are told to keep it, not only to ask again each time.
+/// Whether caches are allowed to keep it, not only to ask again each time.
 bool HasLifetime(const Directives& said, bool expires) {
   if (said.count("public") != 0) return true;
   bool stated = false;

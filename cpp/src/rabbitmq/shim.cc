@@ -177,7 +177,7 @@ class Shim::Links {
     const std::lock_guard guard(consuming_);
     try {
       channel.PutBack(tag);
-    } catch (const Error&) {  // The connection is lost as well: the broker puts it back by itself.
+    } catch (const Error&) {  // The connection is lost as well: the broker puts it back on its own.
     }
   }
 

@@ -102,7 +102,7 @@ bool Tap::ClosedWithin(double seconds) {
   return changed_.wait_for(guard, std::chrono::duration<double>(seconds), [this] { return closed_; });
 }
 
-/// Tells whoever waits that nothing is heard any more.
+/// Notifies whoever waits that nothing is heard any more.
 void Tap::Lost(const std::string& cause, bool refused) {
   bool closed = false;
   {

@@ -106,7 +106,7 @@ class Client::Traffic {
   }
 
  private:
-  /// Whether the connection works; one that the application made anew is asked who it is.
+  /// Whether the connection works; one that the application made again is asked who it is.
   bool Usable() { return context_->err == 0 && (!connection_.lost() || Begin()); }
 
   bool Begin() {
@@ -278,7 +278,7 @@ class Client::Traffic {
     }
     if (!(outcome.astray && guarded)) Give(std::move(replies));
     if (!disabled) Enter(outcome, before, behind, why);
-    if (outcome.astray && guarded) throw Error("the connection was made anew while it read under a barrier");
+    if (outcome.astray && guarded) throw Error("the connection was made again while it read under a barrier");
   }
 
   void Queue(const Batch& batch, const Questions& questions) {
