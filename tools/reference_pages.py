@@ -42,7 +42,7 @@ def settings() -> str:
     meanings = _meanings()
     for setting in fields(Config):
         kind, meaning = meanings[setting.name]
-        shown = f"{_capital(meaning)} <br>*Type*: `{_cell(kind)}`"
+        shown = f"{_capital(meaning)} <br>*Type*: `{kind.replace(' | ', ' or ')}`"
         variable = f"`ANTIPODE_{setting.name.upper()}`"
         default = _default(setting.default)
         lines.append(f"| `{setting.name}` | {variable} | {default} | {shown} |")
