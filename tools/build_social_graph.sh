@@ -13,11 +13,12 @@ flock 9
 find "$services" -name '*.h' -o -name '*.cc' | xargs clang-format-14 --style=file:cpp/.clang-format --dry-run -Werror
 (
     cd cpp
-    [[ -e build/$preset/CMakeCache.txt ]] || cmake --preset "$preset" >/dev/null
-    cmake --build --preset "$preset" >/dev/null
+    [[ -e build/$preset/CMakeCache.txt ]] || cmake --preset "$preset" -DCMAKE_CXX_COMPILER_LAUNCHER=ccache >/dev/null
+    cmake --build --preset "$preset" -j "$(nproc)" >/dev/null
 )
 cmake --install "cpp/build/$preset" --prefix "$build/library" >/dev/null
 [[ -e $build/build.ninja ]] || cmake -S "$services" -B "$build" -G Ninja -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
     -DCMAKE_BUILD_TYPE="$([[ $preset == dev ]] && echo Debug || echo RelWithDebInfo)" \
+    -DSOCIAL_GRAPH_WERROR="$([[ $preset == dev ]] && echo ON || echo OFF)" \
     -DCMAKE_PREFIX_PATH="$PWD/$build/library" >/dev/null
 cmake --build "$build" -- --quiet

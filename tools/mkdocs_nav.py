@@ -58,6 +58,7 @@ NAVIGATION: tuple[tuple[str, Any], ...] = (
                 (
                     *("guides/testing.md", "guides/containers.md", "guides/checker.md"),
                     "guides/post-notification.md",
+                    "guides/social-graph.md",
                 ),
             ),
         ),

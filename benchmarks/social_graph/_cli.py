@@ -59,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--post-lag-ms", type=float, default=400.0, help="MongoDB's")
         command.add_argument("--message-lag-ms", type=float, default=0.0, help="RabbitMQ's")
         command.add_argument("--link-ms", type=float, default=0.0, help="of calls, one way")
-        command.add_argument("--preset", default="package", help="of the C++ library")
+        command.add_argument("--preset", default="dev", help="of the C++ library; dev: `make cpp`")
     return parser
 
 

@@ -41,6 +41,7 @@ OTHER_GUIDES = {
     "integrations",
     "own-shim",
     "sessions",
+    "social-graph",
     "django",
     "worked-example",
     "java",
