@@ -245,7 +245,9 @@ def test_closing_does_not_wait_for_a_connection(
     """A connection that is being made as the shim is closed is released once it is there."""
     monkeypatch.setattr("antipode._barrier.watcher.LOOK_S", 0.05)
     posts.connecting = threading.Event()
-    assert not antipode.barrier(LINEAGE, timeout=0.05, on_unmet="return")
+    waits = antipode.barrier_callback(lambda _: None, LINEAGE, timeout=10)
+    wait_until(lambda: posts.opened == 1, what="the watcher to connect", timeout_s=10)
+    waits.cancel()
     antipode.shim.unregister("posts")
     assert watching()
     posts.connecting.set()

@@ -19,6 +19,7 @@ import antipode
 from antipode_testing import wait_until
 
 from ._clients import DB, async_client, client
+from ._promises import WRITER, floor, promised, refund, refunded, regions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -127,6 +128,38 @@ async def test_tasks_that_wait_hold_nobody_up(lagging: tuple[MongoDBTopology, Li
             assert await posts.find_one({"_id": "new"}) is None
         await asyncio.to_thread(topology.unstall)
         assert await asyncio.gather(*waiting) == [{"_id": "new"}] * READS
+
+
+def test_reads_that_keep_their_connection_take_half_of_the_pool(
+    antipode_mongodb: MongoDBTopology,
+) -> None:
+    """Of those beyond none waits, and a read without dependencies finds a connection."""
+    promise = promised()
+    with (
+        regions(antipode_mongodb) as (writer, _),
+        client(antipode_mongodb.primary, WRITER, maxPoolSize=POOL) as one,
+        ThreadPoolExecutor(POOL) as threads,
+    ):
+        kept = one._antipode.rules.kept
+
+        def wait() -> bool:
+            with (
+                floor(promise, timeout=TIMEOUT_S),
+                one.start_session() as session,
+                session.start_transaction(),
+            ):
+                return refunded(one, promise, session=session)
+
+        waiting = [threads.submit(wait) for _ in range(POOL // 2)]
+        wait_until(lambda: kept._taken == POOL // 2, what="reads", timeout_s=TIMEOUT_S)
+        with pytest.raises(antipode.BarrierTimeout) as late:
+            wait()
+        assert "half of the pool" in str(late.value.__cause__)
+        with antipode.scope():
+            assert not refunded(one, promise)
+        refund(writer, promise)
+        assert [each.result(TIMEOUT_S) for each in waiting] == [True] * (POOL // 2)
+        assert wait()
 
 
 def test_listeners_see_the_read_once(lagging: tuple[MongoDBTopology, Lineage]) -> None:

@@ -183,6 +183,32 @@ def test_tasks_that_wait_hold_nobody_up(
     asyncio.run(session())
 
 
+def test_reads_that_keep_their_connection_take_half_of_the_pool(
+    lagging: tuple[RedisTopology, Lineage],
+) -> None:
+    """Of those beyond none waits, and a read without dependencies finds a connection."""
+    topology, lineage = lagging
+    with pooled(topology.replica) as one, ThreadPoolExecutor(POOL) as threads:
+        shims.instrument_client(one, datastore="posts", reads_from="replica")
+
+        def wait() -> Any:
+            with antipode.scope(lineage):
+                antipode.barrier(timeout=TIMEOUT_S, at="read")
+                return watched(one)
+
+        waiting = [threads.submit(wait) for _ in range(POOL // 2)]
+        await_waiting(one, POOL // 2)
+        with pytest.raises(antipode.BarrierTimeout) as late:
+            wait()
+        assert "half of the pool" in str(late.value.__cause__)
+        with antipode.scope():
+            assert get(one) == b"old"
+        topology.resume()
+        assert [each.result(TIMEOUT_S) for each in waiting] == [b"new"] * (POOL // 2)
+        assert wait() == b"new"
+        shims.uninstrument_client(one)
+
+
 def test_table2_reads_that_wait_hold_nobody_up(lagging: tuple[RedisTopology, Lineage]) -> None:
     """Nor do those of Table 2's interface keep a connection, in threads or in tasks."""
     topology, lineage = lagging

@@ -86,7 +86,8 @@ class Rules:
         self.majority_cursors = False
         self.memory = Memory()
         options = client.options.pool_options
-        self.places = Places(lambda: options.max_pool_size or 0)
+        #: Of the pool, for operations that are made again, and for those that keep a connection.
+        self.places, self.kept = (Places(lambda: options.max_pool_size or 0) for _ in range(2))
         self.defaults = Defaults(shim.datastore)
         self._client = weakref.ref(client)
         self._sessions: weakref.WeakKeyDictionary[Any, SessionState] = weakref.WeakKeyDictionary()

@@ -54,7 +54,7 @@ class Guard:
         self.connection = connection
         self._rules = rules
         self._call = call
-        self._passed = self._sent = self._asked = False
+        self._passed = self._sent = self._asked = self._looked = False
         self._implied = False
         self._majority = False
         self._in_transaction = False
@@ -172,8 +172,11 @@ class Guard:
             defaults.learn((yield DEFAULTS))
         self._majority = majority or (self._implied and defaults.majority)
         shim, held = self._rules.shim, self.held
-        # Half of the time: the connection is cut where its server has not answered by then.
-        wait_s = 0.0 if self.again is not None else held.block_s(timeout_s / 2)
+        # Half of the time: the connection is cut where its server has not answered by then. And
+        # not before it is known that the pool has a place for a read that waits.
+        waits = self._looked and self.again is None
+        self._looked = True
+        wait_s = held.block_s(timeout_s / 2) if waits else 0.0
         shown = yield from shim.observe(held.writes, majority=self._majority, wait_s=wait_s)
         if not held.promises:
             return shown
@@ -277,7 +280,7 @@ class SyncGuard(Guard):
         self._passed = True
         try:
             if (again := self.again) is None:
-                self.held.hold(observe)
+                self.held.hold(observe, places=self._rules.kept)
             elif not again.look(self.held, observe):
                 raise TooEarly(again)
         except failures() as error:
@@ -367,7 +370,7 @@ class AsyncGuard(Guard):
         self._passed = True
         try:
             if (again := self.again) is None:
-                await self.held.hold_async(observe)
+                await self.held.hold_async(observe, places=self._rules.kept)
             elif not await again.look_async(self.held, observe):
                 raise TooEarly(again)
         except failures() as error:

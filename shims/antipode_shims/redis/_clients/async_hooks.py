@@ -260,7 +260,8 @@ class AsyncHooks:
         try:
             if call.repeats and call.shim is self.shim:
                 return await call.again.look_async(held, observe)
-            await held.hold_async(observe, watcher=shared_watcher(self.shim))
+            watcher = shared_watcher(self.shim)
+            await held.hold_async(observe, watcher=watcher, places=self.rules.kept)
         except UnmetError as unmet:
             call.verdict = unmet
             return False

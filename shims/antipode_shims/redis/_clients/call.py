@@ -141,14 +141,15 @@ class Rules:
 
     Attributes:
         shim: whose clients they are.
-        places: of their pool.
+        places: of their pool, for reads that are made again.
+        kept: of their pool, for reads that keep their connection while they wait.
         by_hand: whether a ``MULTI`` was ever sent by hand.
     """
 
     def __init__(self, shim: BaseRedisShim, pool: Any) -> None:
         """Decide for the clients of *shim* on *pool*."""
         self.shim = shim
-        self.places = places_of(pool)
+        self.places, self.kept = places_of(pool), places_of(pool)
         self._queuing: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
         self.by_hand = False
         self._watching: weakref.WeakSet[Any] = weakref.WeakSet()

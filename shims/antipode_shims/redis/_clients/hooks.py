@@ -259,7 +259,8 @@ class SyncHooks:
         try:
             if call.repeats and call.shim is self.shim:
                 return call.again.look(held, observe)
-            held.hold(observe, watcher=shared_watcher(self.shim))
+            watcher = shared_watcher(self.shim)
+            held.hold(observe, watcher=watcher, places=self.rules.kept)
         except UnmetError as unmet:
             call.verdict = unmet
             return False
