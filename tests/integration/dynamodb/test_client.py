@@ -14,11 +14,14 @@ from antipode import BarrierTimeout, StaleSnapshot, Status
 from antipode.shim import Incomplete
 from antipode.telemetry import Metric, metrics
 from antipode_shims import dynamodb
-from antipode_testing import LagProxy
+from antipode_testing import LagProxy, wait_until
+from antipode_testing.contract.dry import all_verdicts
+from tests.contract.test_dynamodb import connections_to
 from tests.integration.dynamodb._regions import POSTS, Regions, item, name, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 pytestmark = pytest.mark.store("dynamodb")
 
@@ -499,7 +502,7 @@ def test_a_write_by_a_plain_client_ends_a_wait(client: Any, regions: Regions) ->
         lineage = antipode.current()
     plain.put_item(TableName=POSTS, Item=item(key, text="plain"))
     with pytest.raises(BarrierTimeout):
-        antipode.barrier(lineage, timeout=0.5)
+        antipode.barrier(lineage, timeout=0.2)
     regions.topology.resume()
     regions.topology.wait_replicated()
     result = antipode.barrier(lineage, timeout=10)
@@ -542,14 +545,63 @@ def test_a_home_that_cannot_be_asked_is_told(client: Any, regions: Regions) -> N
     reader = regions.client(regions.away)
     dynamodb.instrument_client(reader, datastore=POSTS, reads_from="replica")
     regions.topology.pause()
+
+    def told() -> bool:
+        result = antipode.barrier(timeout=0.1, on_unmet="return")
+        return "regions={'us-east-1'" in str(result.unmet[0].cause)
+
     try:
         with antipode.scope():
             put(client, name())
-            with pytest.raises(BarrierTimeout) as caught:
-                antipode.barrier(timeout=0.5)
+            wait_until(told, what="a barrier that says so", timeout_s=60)
     finally:
         dynamodb.uninstrument_client(reader)
-    assert "regions={'us-east-1'" in str(caught.value.unmet[0].cause)
+
+
+def test_closing_leaves_no_connection(client: Any, regions: Regions) -> None:
+    """The library's own connections, to the reader's region and the writer's, end with the shim."""
+    with (
+        LagProxy(regions.topology.primary) as home,
+        LagProxy(regions.topology.replica) as away,
+    ):
+        urls = {regions.home: f"http://{home.address}"}
+        plain = regions.client(regions.away, endpoint_url=f"http://{away.address}")
+        shim = dynamodb.shim(POSTS, plain, table=POSTS, reads_from="replica", regions=urls)
+        regions.topology.pause()
+        with antipode.scope():
+            put(client, name())
+
+            def asked() -> bool:
+                antipode.barrier(timeout=0.1, on_unmet="return")
+                return connections_to(home.address) > 0
+
+            wait_until(asked, what="the writer's region to be asked", timeout_s=60)
+        assert connections_to(away.address) == 1
+        shim.close()
+        for address in (home.address, away.address):
+            wait_until(
+                lambda address=address: connections_to(address) == 0,  # type: ignore[misc]
+                what="the connection to be closed",
+                timeout_s=30,
+            )
+
+
+@pytest.mark.parametrize("waits", [False, True], ids=["without", "with"])
+def test_a_dry_run_judges_reads(client: Any, regions: Regions, tmp_path: Path, waits: bool) -> None:  # noqa: FBT001 - a parameter
+    """A read at the replica without a barrier is a finding, and with one is none."""
+    reader, key = regions.reader(), name()
+    antipode.configure(mode="dry-run", dry_run_dir=tmp_path)
+    try:
+        with antipode.scope():
+            put(client, key)
+            if waits:
+                antipode.barrier(timeout=5)
+            reader.get_item(TableName=POSTS, Key=item(key))
+    finally:
+        antipode.configure(mode="enforce", dry_run_dir=None)
+    assert [verdict for verdict, _ in all_verdicts(tmp_path)] == [
+        "guarded" if waits else "unguarded"
+    ]
 
 
 def test_a_barrier_looks_at_many_items_at_once(client: Any, regions: Regions) -> None:
