@@ -48,6 +48,9 @@ class DynamoDBContractStore(ContractStore):
     """The reader comes through a proxy, which can be cut."""
 
     topology: DynamoDBTopology
+    #: A request of botocore takes milliseconds of a processor. Reads that each had the time of
+    #: their request would still take four seconds together.
+    read_s: ClassVar[float] = 0.1
 
     def __init__(self, topology: DynamoDBTopology, stack: ExitStack) -> None:
         self._stack = stack

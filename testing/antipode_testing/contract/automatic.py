@@ -89,7 +89,7 @@ class AutomaticContract:
                 assert {store.read(key)[0] for _ in range(READS)} == {b"old"}
 
         with automatic(store, auto_timeout=0.2):
-            assert in_time(0.2 + READS * 0.02 + LATE_S, read_all)
+            assert in_time(0.2 + READS * store.read_s + LATE_S, read_all)
         stale = stale_reads(store) - before
         assert stale > 0
         assert stale % READS == 0

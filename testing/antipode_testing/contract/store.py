@@ -49,6 +49,7 @@ class ContractStore:
         aborted: what a fulfilment raises that loses against an abandonment at the same time.
         lost: the outcomes of a write that a failover lost, at the promoted server.
         promptly_s: seconds within which a barrier passes once replication goes on.
+        read_s: seconds that one read may take that waits for nothing.
         settle_s: seconds for which something is watched not to happen.
         timeout_s: seconds that anything may take before a test fails.
     """
@@ -57,6 +58,7 @@ class ContractStore:
     aborted: ClassVar[tuple[type[Exception], ...]] = (PromiseAbandoned,)
     lost: ClassVar[frozenset[Status]] = frozenset({Status.LOST})
     promptly_s: ClassVar[float] = 0.5
+    read_s: ClassVar[float] = 0.02
     settle_s: ClassVar[float] = 0.15
     timeout_s: ClassVar[float] = 10.0
 
