@@ -98,5 +98,6 @@ def _maven(folder: Path, *arguments: str) -> None:
         check=False,
     )
     if done.returncode:
-        said = "\n".join((done.stdout + done.stderr).splitlines()[-30:])
+        # What is wrong comes first; stack traces and advice follow.
+        said = "\n".join((done.stdout + done.stderr).splitlines()[:30])
         raise TrainTicketError(f"mvn {' '.join(arguments)} failed in {folder}:\n{said}")
