@@ -67,7 +67,8 @@ public final class LettuceProgram {
             Map.entry("shared", LettuceProgram::shared),
             Map.entry("database", LettuceProgram::database),
             Map.entry("flushes", LettuceProgram::flushes),
-            Map.entry("late", LettuceProgram::late));
+            Map.entry("late", LettuceProgram::late),
+            Map.entry("places", LettuceProgram::places));
     try {
       checks.get(args[2]).run();
     } finally {
@@ -316,6 +317,19 @@ public final class LettuceProgram {
     same(selected.get(20, TimeUnit.SECONDS), "OK");
     same(String.valueOf(there.get(20, TimeUnit.SECONDS)), "null");
     same(reader.sync().select(0), "OK");
+  }
+
+  /** Writes of each API, of which a dry run says where they were called. */
+  private static void places() throws Exception {
+    try (ScopeBlock request = Antipode.scope()) {
+      same(writer.sync().set("places", "0"), "OK");
+      same(writer.async().set("places", "1").get(20, TimeUnit.SECONDS), "OK");
+      same(writer.reactive().set("places", "2").block(LONG), "OK");
+      writer.sync().multi();
+      writer.sync().set("places", "3");
+      same(writer.sync().exec().size(), 1);
+    }
+    String unused = writer.sync().set("places", "outside of a scope");
   }
 
   private static void setInTransaction(RedisAsyncCommands<String, String> commands) {

@@ -110,6 +110,17 @@ public final class Recording {
         "unscoped_" + what, datastore, place, () -> about + " outside of a scope: " + advice(what));
   }
 
+  /**
+   * Returns the line of the application that makes a call, for {@link CallSite#handle} in the
+   * thread that will record what the call wrote; null where nobody asks for it.
+   */
+  public static @Nullable StackTraceElement callSite() {
+    boolean isAsked = Observers.dryRun() != null || Scope.currentOrNull() == null;
+    return isAsked && !KillSwitch.isDisabled()
+        ? CallSite.frame(Settings.current().appPackages())
+        : null;
+  }
+
   private static String advice(String what) {
     return what.equals("barrier")
         ? "it would wait for nothing. Run it within Antipode.scope(), give it a lineage, or start"

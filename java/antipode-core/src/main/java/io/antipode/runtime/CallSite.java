@@ -37,7 +37,28 @@ public final class CallSite {
           "com.rabbitmq.",
           "com.zaxxer.");
 
+  /** Of the call whose end this thread handles, where the application made it in another one. */
+  private static final ThreadLocal<@Nullable StackTraceElement> MADE = new ThreadLocal<>();
+
   private CallSite() {}
+
+  /**
+   * Handles the end of a call that the application made at a line, perhaps in another thread.
+   *
+   * @param made that line; null where this thread's stack says it
+   */
+  public static void handle(@Nullable StackTraceElement made, Runnable end) {
+    if (made == null) {
+      end.run();
+      return;
+    }
+    MADE.set(made);
+    try {
+      end.run();
+    } finally {
+      MADE.remove();
+    }
+  }
 
   /**
    * Returns the innermost line of the application on this thread's stack, for logs.
@@ -46,10 +67,14 @@ public final class CallSite {
    *     may be one
    */
   public static String find(@Nullable Set<String> packages) {
+    StackTraceElement made = MADE.get();
+    if (made != null) {
+      return line(made);
+    }
     Predicate<String> isApplication = isOf(packages);
     return StackWalker.getInstance()
         .walk(frames -> first(frames, isApplication))
-        .map(CallSite::line)
+        .map(frame -> line(frame.toStackTraceElement()))
         .orElse("an unknown place in thread " + Thread.currentThread().getName());
   }
 
@@ -60,6 +85,10 @@ public final class CallSite {
    * @param packages as {@link #find} takes them
    */
   public static StackTraceElement frame(@Nullable Set<String> packages) {
+    StackTraceElement made = MADE.get();
+    if (made != null) {
+      return made;
+    }
     Predicate<String> isApplication = isOf(packages);
     return StackWalker.getInstance()
         .walk(
@@ -95,7 +124,7 @@ public final class CallSite {
         && (className.length() == name.length() || className.charAt(name.length()) == '.');
   }
 
-  private static String line(StackWalker.StackFrame frame) {
+  private static String line(StackTraceElement frame) {
     return frame.getClassName()
         + "."
         + frame.getMethodName()

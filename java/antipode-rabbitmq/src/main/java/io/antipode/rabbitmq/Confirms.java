@@ -7,7 +7,9 @@ import com.rabbitmq.client.ReturnListener;
 import com.rabbitmq.client.ShutdownListener;
 import com.rabbitmq.client.ShutdownSignalException;
 import io.antipode.lineage.WriteId;
+import io.antipode.request.Recording;
 import io.antipode.request.Scope;
+import io.antipode.runtime.CallSite;
 import io.antipode.runtime.Counts;
 import java.util.Map;
 import java.util.NavigableMap;
@@ -28,11 +30,21 @@ final class Confirms implements ConfirmListener, ReturnListener, ShutdownListene
   private static final class Pending {
     final WriteId write;
     final @Nullable Scope scope;
+
+    /** The line that published it, if somebody asks for it. */
+    final @Nullable StackTraceElement site = Recording.callSite();
+
     volatile boolean isReturned;
 
     Pending(WriteId write, @Nullable Scope scope) {
       this.write = write;
       this.scope = scope;
+    }
+
+    void enter() {
+      if (scope != null) {
+        CallSite.handle(site, () -> scope.append(write));
+      }
     }
   }
 
@@ -81,8 +93,8 @@ final class Confirms implements ConfirmListener, ReturnListener, ShutdownListene
         publications.end(one.write);
       } else if (!isTaken) {
         doubt(one);
-      } else if (one.scope != null) {
-        one.scope.append(one.write);
+      } else {
+        one.enter();
       }
     }
   }

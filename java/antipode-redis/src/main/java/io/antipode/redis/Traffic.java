@@ -10,6 +10,7 @@ import io.antipode.lineage.WriteId;
 import io.antipode.redis.Commands.Kind;
 import io.antipode.request.Recording;
 import io.antipode.request.Scope;
+import io.antipode.runtime.CallSite;
 import io.lettuce.core.KeyValue;
 import io.lettuce.core.RedisChannelHandler;
 import io.lettuce.core.RedisCommandExecutionException;
@@ -237,6 +238,9 @@ final class Traffic<K, V> {
     private final @Nullable Floor floor;
     private final Context context;
 
+    /** The line that made it, if somebody asks what wrote; another thread takes the reply. */
+    private final @Nullable StackTraceElement site;
+
     /** Whose order it keeps. */
     private final Object request;
 
@@ -247,6 +251,7 @@ final class Traffic<K, V> {
       this.kind = kind;
       this.floor = floor;
       this.context = context;
+      this.site = kind.mayWrite() || kind == Kind.QUEUES ? Recording.callSite() : null;
       Scope scope = Scope.fromContextOrNull(context);
       this.request = scope == null ? NO_REQUEST : scope.request();
       this.changesConnection = Commands.mayChangeConnection(name(command), kind);
@@ -589,6 +594,7 @@ final class Traffic<K, V> {
     final @Nullable Transaction transaction;
     private final Kind kind;
     private final Context context;
+    private final @Nullable StackTraceElement site;
     private final boolean isGuarded;
     private final int lost;
     private final AtomicInteger left;
@@ -599,6 +605,7 @@ final class Traffic<K, V> {
       this.transaction = transaction;
       this.kind = sending.kind;
       this.context = sending.context;
+      this.site = sending.site;
       boolean mayWrite =
           transaction == null ? kind.mayWrite() : Commands.mayWrite(transaction.kinds);
       boolean asks = mayWrite && refusal == null;
@@ -671,7 +678,7 @@ final class Traffic<K, V> {
 
     private void settle(Runnable how) {
       if (isSettled.compareAndSet(false, true)) {
-        context.wrap(how).run();
+        CallSite.handle(site, context.wrap(how));
       }
     }
 
