@@ -12,6 +12,7 @@ import io.antipode.request.Recording;
 import io.antipode.request.Scope;
 import io.antipode.request.ScopeBlock;
 import io.antipode.runtime.Counts;
+import java.io.IOException;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
@@ -92,15 +93,28 @@ final class InstrumentedChannel implements InvocationHandler {
 
   private void publish(Object face, Method method, Object[] arguments) throws Throwable {
     String exchange = (String) arguments[0];
+    String key = (String) arguments[1];
+    int last = arguments.length - 2;
+    BasicProperties given =
+        arguments[last] == null ? new BasicProperties() : (BasicProperties) arguments[last];
+    Frame frame = Frame.of(real);
+    frame.requireSendable(exchange, key, given);
     sending.lock();
     try {
       long tag = isCountable && !isTransactional ? real.getNextPublishSeqNo() : 0;
-      WriteId write = named(exchange, (String) arguments[1], tag > 0);
+      WriteId write = named(exchange, key, tag > 0);
       if (write != null && tag > 0) {
         confirms.sending(tag, write);
       }
       try {
-        send(face, method, arguments, write);
+        MessageHeaders.Sent headers = headers(frame, given, write);
+        if (write != null && !headers.isNamed()) {
+          confirms.unsent(tag, write);
+          Recording.markIncomplete(instrumentation.datastore(), "unsampled");
+          write = null;
+        }
+        arguments[last] = given.builder().headers(headers.headers()).build();
+        send(face, method, arguments, headers);
       } catch (Throwable error) {
         failed(error, tag, write);
         throw error;
@@ -108,6 +122,35 @@ final class InstrumentedChannel implements InvocationHandler {
       sent(write, tag > 0);
     } finally {
       sending.unlock();
+    }
+  }
+
+  /** Returns headers that fit; as the application gave them, and counted, where ours do not. */
+  private MessageHeaders.Sent headers(Frame frame, BasicProperties given, @Nullable WriteId write)
+      throws IOException {
+    String datastore = instrumentation.datastore();
+    MessageHeaders.Sent all = MessageHeaders.outgoing(given.getHeaders(), write, datastore);
+    MessageHeaders.Sent fitting = frame.fitting(given, all);
+    if (fitting != null) {
+      return fitting;
+    }
+    Counts.count("baggage_dropped", datastore);
+    Counts.logOnce(
+        "baggage_dropped",
+        datastore,
+        "frame",
+        () ->
+            "the headers of a message to '"
+                + datastore
+                + "' fill its frame: it was sent without its lineage and its name. Use larger"
+                + " frames, or shorter headers");
+    return MessageHeaders.plain(given.getHeaders());
+  }
+
+  private void send(Object face, Method method, Object[] arguments, MessageHeaders.Sent headers)
+      throws Throwable {
+    try (io.opentelemetry.context.Scope within = headers.context().makeCurrent()) {
+      Object ignored = Faces.invoke(face, method, real, arguments);
     }
   }
 
@@ -133,19 +176,6 @@ final class InstrumentedChannel implements InvocationHandler {
       }
     }
     return publications.next(exchange, key);
-  }
-
-  private void send(Object face, Method method, Object[] arguments, @Nullable WriteId write)
-      throws Throwable {
-    int last = arguments.length - 2;
-    BasicProperties given =
-        arguments[last] == null ? new BasicProperties() : (BasicProperties) arguments[last];
-    MessageHeaders.Sent sent =
-        MessageHeaders.outgoing(given.getHeaders(), write, instrumentation.datastore());
-    arguments[last] = given.builder().headers(sent.headers()).build();
-    try (io.opentelemetry.context.Scope within = sent.context().makeCurrent()) {
-      Object ignored = Faces.invoke(face, method, real, arguments);
-    }
   }
 
   private void sent(@Nullable WriteId write, boolean isConfirmed) {

@@ -52,6 +52,19 @@ final class MessageHeaders {
               .build()
               .storeInContext(context);
     }
+
+    /** Returns whether they name the message's own write. */
+    boolean isNamed() {
+      return headers != null && headers.containsKey(WRITE);
+    }
+
+    /** Returns the same with another text of the lineage. */
+    Sent carrying(String another) {
+      Map<String, Object> changed = new HashMap<>(Objects.requireNonNull(headers));
+      String header = MessageHeaders.text(changed.get(Headers.BAGGAGE));
+      changed.put(Headers.BAGGAGE, Headers.withMember(header, another));
+      return new Sent(changed, another);
+    }
   }
 
   /** What a message says of itself: what it depends on, without and with its own write. */
@@ -153,6 +166,16 @@ final class MessageHeaders {
             .map(each -> LineageText.readable(Headers.BAGGAGE, each))
             .toArray(Lineage[]::new);
     return LineageText.leaving(Lineage.empty().merge(found));
+  }
+
+  /** Returns headers as the application gave them, without a name that was copied. */
+  static Sent plain(@Nullable Map<String, Object> headers) {
+    if (headers == null || !headers.containsKey(WRITE)) {
+      return new Sent(headers, null);
+    }
+    Map<String, Object> own = new HashMap<>(headers);
+    own.remove(WRITE);
+    return new Sent(own, null);
   }
 
   /** Returns headers with which a message fulfils a promise. */

@@ -58,15 +58,23 @@ final class Publisher {
       channel.addReturnListener(returned -> isReturned = true);
       opened = channel;
     }
+    Frame frame = Frame.of(channel);
+    frame.requireSendable(message.exchange, message.key, message.properties);
     WriteId write = publications.next(message.exchange, message.key);
-    send(channel, message, write);
+    send(channel, message, write, frame);
     settle(channel, write);
     Recording.recordWrite(write);
     return write;
   }
 
-  private void send(Channel channel, Message message, WriteId write) throws IOException {
-    MessageHeaders.Sent sent = message.headers.apply(write);
+  private void send(Channel channel, Message message, WriteId write, Frame frame)
+      throws IOException {
+    MessageHeaders.Sent sent = frame.fitting(message.properties, message.headers.apply(write));
+    if (sent == null) {
+      publications.end(write);
+      throw new IllegalArgumentException(
+          "the properties of the message leave its lineage no room in its frame");
+    }
     BasicProperties properties = message.properties.builder().headers(sent.headers()).build();
     isReturned = false;
     try (Scope sending = sent.context().makeCurrent()) {

@@ -13,23 +13,33 @@ import com.rabbitmq.client.Envelope;
 import com.rabbitmq.client.GetResponse;
 import com.rabbitmq.client.ShutdownSignalException;
 import io.antipode.Antipode;
+import io.antipode.Mode;
+import io.antipode.Settings;
 import io.antipode.lab.Lab;
 import io.antipode.lineage.Incomplete;
 import io.antipode.lineage.Lineage;
 import io.antipode.lineage.WriteId;
 import io.antipode.request.ScopeBlock;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 /** Instrumented channels on a real broker. */
 @Tag("lab")
@@ -193,6 +203,99 @@ class InstrumentedChannelTest {
       assertThatThrownBy(() -> ended.basicPublish(name, "k", null, BODY))
           .isInstanceOf(AlreadyClosedException.class);
       assertThat(Antipode.current().writes()).isEmpty();
+    }
+  }
+
+  private static BasicProperties own(int bytes) {
+    return new BasicProperties.Builder().headers(Map.of("own", "x".repeat(bytes))).build();
+  }
+
+  private GetResponse got(int bytes) throws Exception {
+    GetResponse got = channel.basicGet(name, true);
+    assertThat(got.getProps().getHeaders().get("own").toString()).hasSize(bytes);
+    return got;
+  }
+
+  @Test
+  void aLineageIsCutToWhatItsFrameHasRoomFor() throws Exception {
+    channel.confirmSelect();
+    Lineage causes =
+        IntStream.range(0, 20)
+            .mapToObj(each -> Lineage.of(WriteId.of("posts", "log-" + each, 5).writtenAt(100)))
+            .reduce(Lineage.empty(), Lineage::merge);
+    for (int room : new int[] {400, 250}) {
+      int own = connection.getFrameMax() - room;
+      try (ScopeBlock request = Antipode.scope(causes)) {
+        channel.basicPublish(name, "k", own(own), BODY);
+        channel.waitForConfirmsOrDie(20_000);
+        assertThat(Antipode.current().writes()).hasSize(21);
+        assertThat(Antipode.current().incomplete()).isEmpty();
+      }
+      try (ScopeBlock consumer = Antipode.scope()) {
+        assertThat(got(own).getProps().getHeaders())
+            .containsOnlyKeys("own", "baggage", "antipode-write");
+        assertThat(Antipode.current().writes()).hasSizeBetween(1, 20);
+        assertThat(Antipode.current().incomplete()).extracting(Incomplete::reason).contains("size");
+      }
+    }
+  }
+
+  @Test
+  void aMessageWhoseHeadersFillItsFrameIsSentWithoutItsLineage() throws Exception {
+    channel.confirmSelect();
+    int own = connection.getFrameMax() - 60;
+    try (ScopeBlock request = Antipode.scope(Lineage.of(CAUSE))) {
+      channel.basicPublish(name, "k", own(own), BODY);
+      channel.waitForConfirmsOrDie(20_000);
+      assertThat(Antipode.current())
+          .isEqualTo(Lineage.of(CAUSE).marked(new Incomplete("news", "unsampled")));
+      assertThat(got(own).getProps().getHeaders()).containsOnlyKeys("own");
+      channel.basicPublish(name, "k", null, BODY);
+      channel.waitForConfirmsOrDie(20_000);
+      assertThat(Antipode.current().writes()).hasSize(2);
+    }
+  }
+
+  @Test
+  void whatTheClientCannotSendEntersNothingAndConfirmsGoOn() throws Exception {
+    channel.confirmSelect();
+    BasicProperties untyped =
+        new BasicProperties.Builder().headers(Map.of("own", new Object())).build();
+    try (ScopeBlock request = Antipode.scope()) {
+      for (ThrowingCallable refused :
+          List.<ThrowingCallable>of(
+              () -> channel.basicPublish(name, "k".repeat(300), null, BODY),
+              () -> channel.basicPublish(name, "k", untyped, BODY),
+              () -> channel.basicPublish(name, "k", own(connection.getFrameMax()), BODY))) {
+        assertThatThrownBy(refused).isInstanceOf(IllegalArgumentException.class);
+      }
+      assertThat(Antipode.current()).isEqualTo(Lineage.empty());
+      channel.basicPublish(name, "k", null, BODY);
+      channel.waitForConfirmsOrDie(20_000);
+      assertThat(Antipode.current().incomplete()).isEmpty();
+      assertThat(Antipode.current().writes()).extracting(WriteId::version).containsExactly(1L);
+    }
+  }
+
+  @Test
+  void aDryRunNamesTheLineThatPublished(@TempDir Path folder) throws Exception {
+    channel.confirmSelect();
+    Settings before = Settings.current();
+    Set<String> own = Set.of(InstrumentedChannelTest.class.getName());
+    Settings.configure(
+        held -> before.withMode(Mode.DRY_RUN).withDryRunDir(folder).withAppPackages(own));
+    try (ScopeBlock request = Antipode.scope()) {
+      channel.basicPublish(name, "k", null, BODY);
+      channel.waitForConfirmsOrDie(20_000); // Whose connection's thread records it.
+    } finally {
+      Settings.configure(held -> before);
+    }
+    try (Stream<Path> files = Files.list(folder)) {
+      assertThat(Files.readAllLines(files.findFirst().orElseThrow()))
+          .filteredOn(line -> line.contains("\"kind\":\"write\""))
+          .singleElement()
+          .asString()
+          .contains("io/antipode/rabbitmq/InstrumentedChannelTest.java");
     }
   }
 }
