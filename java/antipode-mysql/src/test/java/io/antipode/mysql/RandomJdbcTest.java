@@ -171,6 +171,10 @@ class RandomJdbcTest {
             readBack(reading, before, truth);
           }
         }
+      } catch (SQLException closing) { // HikariCP finds out about a connection that was aborted.
+        if (!done.contains("misread")) {
+          throw closing;
+        }
       }
       // The pool has rolled back what was open.
       long after = value(truth);
