@@ -3,6 +3,7 @@ import io.antipode.lineage.Lineage;
 import io.antipode.ReadBarriers;
 import io.antipode.request.ScopeBlock;
 import io.antipode.Settings;
+import io.antipode.WriteId;
 import io.antipode.barrier.BarrierOptions;
 import io.antipode.barrier.BarrierTimeoutException;
 import io.antipode.barrier.Barriers;
@@ -13,8 +14,15 @@ import io.antipode.redis.RedisShim;
 import io.lettuce.core.RedisURI;
 import java.net.URI;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
+import org.apache.commons.pool2.impl.GenericObjectPoolConfig;
 import redis.clients.jedis.AbstractPipeline;
 import redis.clients.jedis.AbstractTransaction;
 import redis.clients.jedis.ConnectionPoolConfig;
@@ -35,6 +43,12 @@ import redis.clients.jedis.params.ClientKillParams;
 public final class JedisProgram {
   private static final Duration LONG = Duration.ofSeconds(20);
   private static final Duration SHORT = Duration.ofMillis(100);
+
+  /** How far ahead of what was written something is waited for: in bytes of the log. */
+  private static final int AHEAD = 10_000;
+
+  private static final Set<Thread.State> WAITING =
+      Set.of(Thread.State.WAITING, Thread.State.TIMED_WAITING);
   private static InstrumentedJedis near;
   private static InstrumentedJedis far;
   private static JedisPooled writer;
@@ -60,19 +74,21 @@ public final class JedisProgram {
     ConnectionPoolConfig one = new ConnectionPoolConfig(); // A connection that leaked is missed.
     one.setMaxTotal(1);
     one.setMaxWait(LONG);
-    writer = new JedisPooled(one, near.connections());
-    reader = new JedisPooled(one, far.connections());
+    writer = near.pooled(one);
+    reader = far.pooled(one);
     Map<String, Check> checks =
-        Map.of(
-            "held", JedisProgram::held,
-            "automatic", JedisProgram::automatic,
-            "pipelines", JedisProgram::pipelines,
-            "transactions", JedisProgram::transactions,
-            "unknown", JedisProgram::unknown,
-            "refused", JedisProgram::refused,
-            "doubt", JedisProgram::doubt,
-            "late", JedisProgram::late,
-            "unasked", JedisProgram::unasked);
+        Map.ofEntries(
+            Map.entry("held", JedisProgram::held),
+            Map.entry("automatic", JedisProgram::automatic),
+            Map.entry("pipelines", JedisProgram::pipelines),
+            Map.entry("transactions", JedisProgram::transactions),
+            Map.entry("unknown", JedisProgram::unknown),
+            Map.entry("refused", JedisProgram::refused),
+            Map.entry("doubt", JedisProgram::doubt),
+            Map.entry("late", JedisProgram::late),
+            Map.entry("pooled", JedisProgram::pooled),
+            Map.entry("half", JedisProgram::half),
+            Map.entry("unasked", JedisProgram::unasked));
     try {
       checks.get(args[2]).run();
     } finally {
@@ -90,6 +106,122 @@ public final class JedisProgram {
         shim,
         new HostAndPort(address.getHost(), address.getPort()),
         DefaultJedisClientConfig.builder().protocol(protocol).build());
+  }
+
+  /** Returns what is visible once as much is written as the filler has. */
+  private static Lineage ahead(String key, String value) {
+    try (ScopeBlock request = Antipode.scope()) {
+      writer.set(key, value);
+      WriteId write = Antipode.current().writes().get(0);
+      return Lineage.of(WriteId.of("posts", write.key(), write.version() + AHEAD));
+    }
+  }
+
+  private static <C> GenericObjectPoolConfig<C> few(int connections) {
+    GenericObjectPoolConfig<C> config = new GenericObjectPoolConfig<>();
+    config.setMaxTotal(connections);
+    config.setMaxWait(LONG);
+    return config;
+  }
+
+  /** Runs something in so many threads; returns once none of them runs on. */
+  private static List<FutureTask<String>> waiting(int threads, Callable<String> task)
+      throws InterruptedException {
+    return waiting(threads, task, threads);
+  }
+
+  /** The same, where only so many of them wait in the end. */
+  private static List<FutureTask<String>> waiting(int threads, Callable<String> task, int left)
+      throws InterruptedException {
+    List<FutureTask<String>> tasks = new ArrayList<>();
+    List<Thread> started = new ArrayList<>();
+    for (int each = 0; each < threads; each++) {
+      tasks.add(new FutureTask<>(task));
+      started.add(new Thread(tasks.get(each)));
+      started.get(each).setDaemon(true);
+      started.get(each).start();
+    }
+    while (started.stream().filter(each -> WAITING.contains(each.getState())).count() != left
+        || tasks.stream().filter(FutureTask::isDone).count() != threads - left) {
+      Thread.sleep(1);
+    }
+    return tasks;
+  }
+
+  /** Beside 50 reads that wait, on a pool of 2, one without dependencies passes. */
+  private static void pooled() throws Exception {
+    try (JedisPooled pooled = far.pooled(few(2));
+        JedisPool pool = far.pool(few(2))) {
+      Callable<String> client =
+          () -> {
+            try (Jedis one = pool.getResource()) {
+              return one.get("pooled");
+            }
+          };
+      for (Callable<String> read : List.of(() -> pooled.get("pooled"), client)) {
+        Lineage ahead = ahead("pooled", "0");
+        List<FutureTask<String>> waiting =
+            waiting(
+                50,
+                () -> {
+                  try (ScopeBlock request = Antipode.scope(ahead)) {
+                    barrier(LONG);
+                    return read.call();
+                  }
+                });
+        try (ScopeBlock another = Antipode.scope()) {
+          String unused = read.call();
+        }
+        same(waiting.stream().noneMatch(FutureTask::isDone), true);
+        writer.set("filler", "x".repeat(AHEAD));
+        for (FutureTask<String> each : waiting) {
+          same(each.get(), "0");
+        }
+      }
+    }
+  }
+
+  /** Of four clients that were taken before the barrier two wait; the others time out at once. */
+  private static void half() throws Exception {
+    try (JedisPool pool = far.pool(few(4))) {
+      Lineage ahead = ahead("half", "0");
+      CyclicBarrier taken = new CyclicBarrier(4);
+      List<FutureTask<String>> all =
+          waiting(
+              4,
+              () -> {
+                try (Jedis one = pool.getResource();
+                    ScopeBlock request = Antipode.scope(ahead)) {
+                  taken.await();
+                  barrier(LONG);
+                  return one.get("half");
+                }
+              },
+              2);
+      int refused = 0;
+      for (FutureTask<String> each : all) {
+        refused += each.isDone() && isTimeout(each) ? 1 : 0;
+      }
+      same(refused, 2);
+      try (ScopeBlock another = Antipode.scope();
+          Jedis one = pool.getResource()) {
+        String unused = one.get("half");
+      }
+      writer.set("filler", "x".repeat(AHEAD));
+      for (FutureTask<String> each : all) {
+        same(isTimeout(each) ? "0" : each.get(), "0");
+      }
+    }
+  }
+
+  private static boolean isTimeout(FutureTask<String> task) throws InterruptedException {
+    try {
+      String unused = task.get();
+      return false;
+    } catch (ExecutionException error) {
+      same(error.getCause().getClass(), BarrierTimeoutException.class);
+      return true;
+    }
   }
 
   private static void same(Object found, Object expected) {
@@ -110,7 +242,7 @@ public final class JedisProgram {
 
   /** Every client holds its reads back, and shows what Jedis shows. */
   private static void held() {
-    try (JedisPool pool = new JedisPool(new JedisPoolConfig(), far.clients());
+    try (JedisPool pool = far.pool(new JedisPoolConfig());
         Jedis alone = far.jedis();
         Jedis pooled = pool.getResource()) {
       for (Read read : List.<Read>of(reader::get, alone::get, pooled::get)) {

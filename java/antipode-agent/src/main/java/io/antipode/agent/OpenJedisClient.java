@@ -25,7 +25,7 @@ final class OpenJedisClient extends OpenClient {
             shim,
             new HostAndPort(address.getHost(), address.getPort()),
             DefaultJedisClientConfig.builder().timeoutMillis(timeout).build());
-    jedis = new JedisPooled(instrumented.connections());
+    jedis = instrumented.pooled();
   }
 
   @Override

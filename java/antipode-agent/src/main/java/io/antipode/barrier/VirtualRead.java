@@ -61,7 +61,7 @@ public final class VirtualRead implements Stepper {
     } else if (options.isUnasked()) {
       clock.at(clock.nanoTime() + demanded.pollTimeout().toNanos(), () -> giveUp(demanded));
     } else {
-      held = new HeldRead(demanded, options.isWatched() ? Shims.sharedWatcher(store) : null);
+      held = new HeldRead(demanded, options.isWatched() ? Shims.sharedWatcher(store) : null, null);
       clock.spawn(this);
     }
   }

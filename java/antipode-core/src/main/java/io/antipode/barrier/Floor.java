@@ -19,6 +19,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
 import java.util.function.Predicate;
@@ -143,35 +144,61 @@ public final class Floor {
     return scope == null ? null : floor(client, scope, false);
   }
 
-  /**
-   * Waits on the library's own connection to the replica of a client until that shows what the next
-   * read must see: before a connection is taken for which others wait. It decides nothing, for the
-   * application's connection may lead elsewhere. Where the library has no connection to that
-   * server, it returns at once.
-   */
-  public static void awaitAhead(Shim client) throws InterruptedException {
-    Floor floor = client.readsFrom() == ReadsFrom.REPLICA ? currentAgain(client) : null;
-    Watcher watcher = floor == null ? null : Shims.sharedWatcher(client);
-    if (floor == null || watcher == null) {
+  /** Returns whether each demand was shown by some server. */
+  boolean isProved() {
+    return demands.stream().allMatch(Demand::isProved);
+  }
+
+  /** Waits until a watcher sees what no server has shown yet; null for none, and for no time. */
+  void await(@Nullable Watcher watcher) throws InterruptedException {
+    if (watcher == null) {
       return;
     }
-    for (Demand each : floor.demands) {
-      if (!each.isProved()) { // Else the server is likely to show it still.
-        floor.await(each, watcher);
+    for (Demand each : demands) {
+      if (!each.isProved()) {
+        Hint hint = new Hint(watcher, each.wanted());
+        try {
+          spend(each, hint::await);
+        } finally {
+          hint.cancel();
+        }
       }
     }
   }
 
-  private void await(Demand demand, Watcher watcher) throws InterruptedException {
-    Duration left = demand.allowance().left(clock.nanoTime());
-    demand.allowance().begin(clock.nanoTime());
-    Hint hint = new Hint(watcher, demand.wanted());
+  /** Pauses this thread, in the time of the first demand that no server has shown. */
+  void pause(Duration pause) throws InterruptedException {
+    Demand demand =
+        demands.stream().filter(each -> !each.isProved()).findFirst().orElse(demands.get(0));
+    spend(demand, left -> TimeUnit.NANOSECONDS.sleep(Math.min(pause.toNanos(), left.toNanos())));
+  }
+
+  private interface Waiting {
+    void during(Duration left) throws InterruptedException;
+  }
+
+  private void spend(Demand demand, Waiting waiting) throws InterruptedException {
+    long now = clock.nanoTime();
+    Duration left = demand.allowance().left(now);
+    demand.allowance().begin(now);
     try {
-      hint.await(left);
+      waiting.during(left);
     } finally {
-      hint.cancel();
       demand.allowance().end(clock.nanoTime());
     }
+  }
+
+  /**
+   * Returns whether nothing is missing on a connection that waiting may bring there; what its
+   * server shows is remembered.
+   */
+  boolean mayKeep(Observation shown) {
+    for (Demand each : demands) {
+      if (each.wanted().stream().allMatch(one -> shown.status(one) == Status.VISIBLE)) {
+        each.prove(shown.server(), clock.nanoTime());
+      }
+    }
+    return wanted.stream().noneMatch(each -> shown.status(each).isPending());
   }
 
   private static @Nullable Floor floor(Shim client, Scope scope, boolean reads) {
@@ -331,7 +358,17 @@ public final class Floor {
 
   /** Begins to hold a read back, by a client that pauses itself. */
   public HeldRead hold(Shim client) {
-    return new HeldRead(this, Shims.sharedWatcher(Objects.requireNonNull(client, "client")));
+    return hold(client, (Places) null);
+  }
+
+  /**
+   * As {@link #hold(Shim)}, of a read that keeps a connection of a pool while it waits.
+   *
+   * @param places of that pool; null for none that is known
+   */
+  public HeldRead hold(Shim client, @Nullable Places places) {
+    Objects.requireNonNull(client, "client");
+    return new HeldRead(this, Shims.sharedWatcher(client), places);
   }
 
   /**
@@ -343,10 +380,20 @@ public final class Floor {
    * @throws Exception what the poll throws, where there was time left
    */
   public void hold(Shim client, Look look) throws Exception {
+    hold(client, null, look);
+  }
+
+  /**
+   * As {@link #hold(Shim, Look)}, of a read that keeps a connection of a pool while it waits. Where
+   * waiting reads keep as many as they may, it ends as if its time were up.
+   *
+   * @param places of that pool; null for none that is known
+   */
+  public void hold(Shim client, @Nullable Places places, Look look) throws Exception {
     if (isOver()) {
       return;
     }
-    try (HeldRead read = hold(client)) {
+    try (HeldRead read = hold(client, places)) {
       try {
         for (Duration pause = read.take(look.observe(read.pollTimeout()));
             pause != null;
@@ -388,9 +435,31 @@ public final class Floor {
     serve(error);
   }
 
+  /** Ends a read for which its pool has no connection to spare, as if its time were up. */
+  void turnAway(Observation observation) {
+    String crowded =
+        "reads that wait hold half of the pool of '"
+            + datastore
+            + "', so that this one may not: wait before the connection is taken, or give the pool"
+            + " more connections";
+    Counts.logSeldom("pool_half_held", datastore, () -> crowded);
+    try {
+      for (Demand each : demands) {
+        boolean unused = judge(each, begin(each, Duration.ZERO), observation);
+      }
+    } catch (UnmetException error) {
+      error.initCause(new UnreachableException(crowded));
+      throw error;
+    }
+    pass();
+  }
+
   /** Begins to wait for a demand. */
   Wait begin(Demand demand) {
-    Duration left = demand.allowance().left(clock.nanoTime());
+    return begin(demand, demand.allowance().left(clock.nanoTime()));
+  }
+
+  private Wait begin(Demand demand, Duration left) {
     Map<String, Set<Dependency>> wanted = Map.of(datastore, demand.wanted());
     return new Wait(wanted, List.of(), List.of(), demand.policies(), clock, left);
   }

@@ -2,7 +2,8 @@ package io.antipode.barrier;
 
 import io.antipode.runtime.Measures;
 import java.time.Duration;
-import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -19,16 +20,25 @@ public final class HeldRead implements AutoCloseable {
 
   private final Floor floor;
   private final @Nullable Watcher watcher;
+
+  /** Of the pool whose connection it keeps while it waits; null for none that is known. */
+  private final @Nullable Places places;
+
   private final Clock clock;
   private final Pacer pacer = new Pacer();
   private Demand demand;
   private Wait wait;
-  private @Nullable Hint hint;
+  private volatile @Nullable Hint hint;
   private boolean wasWatched;
+  private boolean isPlaced;
 
-  HeldRead(Floor floor, @Nullable Watcher watcher) {
+  /** Whether somebody has given it up. */
+  private final CountDownLatch ended = new CountDownLatch(1);
+
+  HeldRead(Floor floor, @Nullable Watcher watcher, @Nullable Places places) {
     this.floor = floor;
     this.watcher = watcher;
+    this.places = places;
     this.clock = floor.clock();
     this.demand = floor.demands().get(0);
     this.wait = floor.begin(demand);
@@ -63,11 +73,24 @@ public final class HeldRead implements AutoCloseable {
           wait = judged;
           demand.allowance().begin(wait.started());
         }
+        if (!hasPlace()) {
+          floor.turnAway(observation);
+          return null;
+        }
         return pause();
       }
     }
     floor.pass();
     return null;
+  }
+
+  /** Returns whether it may keep its connection while it waits. */
+  private boolean hasPlace() {
+    if (places != null && !isPlaced) {
+      isPlaced = places.take();
+      return isPlaced;
+    }
+    return true;
   }
 
   private Duration pause() {
@@ -86,7 +109,8 @@ public final class HeldRead implements AutoCloseable {
 
   /** Returns whether a watcher may end the present pause. */
   public boolean isWatched() {
-    return hint != null && !hint.isGiven();
+    Hint given = hint;
+    return given != null && !given.isGiven();
   }
 
   /** Returns whether the watcher ended the present pause. */
@@ -94,16 +118,31 @@ public final class HeldRead implements AutoCloseable {
     return wasWatched && !isWatched();
   }
 
-  /** Pauses this thread, until the time is over or the watcher says that a poll may show it all. */
+  /**
+   * Pauses this thread, until the time is over, the watcher says that a poll may show it all, or
+   * {@link #giveUp} is called.
+   */
   public void pause(Duration pause) throws InterruptedException {
-    if (hint != null && isWatched()) {
-      hint.await(pause);
+    Hint given = hint;
+    if (given != null && isWatched() && !isGivenUp()) {
+      given.await(pause);
     } else {
-      LockSupport.parkNanos(pause.toNanos());
-      if (Thread.interrupted()) {
-        throw new InterruptedException();
-      }
+      boolean unused = ended.await(pause.toNanos(), TimeUnit.NANOSECONDS);
     }
+  }
+
+  /** Ends the present pause and all later ones, for another thread that wants it to end. */
+  public void giveUp() {
+    ended.countDown();
+    Hint given = hint;
+    if (given != null) {
+      given.wake();
+    }
+  }
+
+  /** Returns whether it was given up: whoever holds it looks no more. */
+  public boolean isGivenUp() {
+    return ended.getCount() == 0;
   }
 
   /**
@@ -122,6 +161,10 @@ public final class HeldRead implements AutoCloseable {
   @Override
   public void close() {
     end();
+    if (isPlaced && places != null) {
+      isPlaced = false;
+      places.giveBack();
+    }
   }
 
   private void end() {
@@ -130,8 +173,9 @@ public final class HeldRead implements AutoCloseable {
     if (!Measures.isIdle()) {
       Measured.waited(wait.result(now), "read");
     }
-    if (hint != null) {
-      hint.cancel();
+    Hint given = hint;
+    if (given != null) {
+      given.cancel();
       hint = null;
     }
   }

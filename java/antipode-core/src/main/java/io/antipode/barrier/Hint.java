@@ -33,8 +33,13 @@ final class Hint implements Subscriber {
     boolean ignored = given.await(timeout.toNanos(), TimeUnit.NANOSECONDS);
   }
 
-  void cancel() {
+  /** Ends whoever waits for it. */
+  void wake() {
     given.countDown();
+  }
+
+  void cancel() {
+    wake();
     watcher.unsubscribe(this);
   }
 

@@ -3,13 +3,16 @@ package io.antipode.mongodb;
 import com.mongodb.MongoException;
 import io.antipode.ConfigurationException;
 import io.antipode.barrier.Floor;
+import io.antipode.barrier.HeldRead;
 import io.antipode.lineage.WriteId;
 import io.antipode.mongodb.Commands.Kind;
 import io.antipode.request.Recording;
+import java.time.Duration;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import org.bson.BsonDocument;
 import org.jspecify.annotations.Nullable;
@@ -41,6 +44,12 @@ final class Call {
   private @Nullable RuntimeException refusal;
   private @Nullable Floor asked;
 
+  /** Its read, where it waits without a connection; null where it does not wait. */
+  private @Nullable HeldRead held;
+
+  /** Until its read is tried again; null where it was sent, or refused. */
+  private @Nullable Duration pause;
+
   Call(Instrumented client) {
     this.client = client;
   }
@@ -70,6 +79,46 @@ final class Call {
   /** Takes what its read must see; null for nothing. */
   void ask(@Nullable Floor floor) {
     asked = floor;
+  }
+
+  /** Returns what its read must see, which was not sent yet and is tried again; null for none. */
+  @Nullable Floor retried() {
+    return held == null ? null : asked;
+  }
+
+  /** Returns its read, which waits without a connection. */
+  HeldRead held(Floor floor, MongoShim shim) {
+    HeldRead read = held == null ? floor.hold(shim) : held;
+    held = read;
+    return read;
+  }
+
+  /** Says that its read is to be tried again after a pause: it was not sent. */
+  void retry(Duration after) {
+    pause = after;
+  }
+
+  boolean isRetried() {
+    return pause != null;
+  }
+
+  /** Pauses this thread until its read is tried again. */
+  void pause() {
+    Duration left = Objects.requireNonNull(pause);
+    pause = null;
+    try {
+      Objects.requireNonNull(held).pause(left);
+    } catch (InterruptedException error) {
+      Thread.currentThread().interrupt();
+      throw MongoShim.interrupted(client.datastore(), error);
+    }
+  }
+
+  /** Its read is over. */
+  void end() {
+    if (held != null) {
+      held.close();
+    }
   }
 
   /**

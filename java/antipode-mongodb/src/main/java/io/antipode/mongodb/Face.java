@@ -1,5 +1,6 @@
 package io.antipode.mongodb;
 
+import com.mongodb.MongoInterruptedException;
 import com.mongodb.client.ClientSession;
 import com.mongodb.client.MongoCluster;
 import com.mongodb.client.MongoCollection;
@@ -70,7 +71,7 @@ final class Face implements InvocationHandler {
     @Nullable Call outer = call.enter();
     Object result;
     try {
-      result = method.invoke(real, arguments);
+      result = tried(call, method, arguments);
     } catch (InvocationTargetException error) {
       Call.leave(outer);
       call.settleFailed();
@@ -85,6 +86,30 @@ final class Face implements InvocationHandler {
     }
     call.settle();
     return result;
+  }
+
+  /** Calls, and again after each pause: what waits for its server keeps no connection meanwhile. */
+  private @Nullable Object tried(Call call, Method method, Object[] arguments)
+      throws ReflectiveOperationException {
+    try {
+      while (true) {
+        try {
+          Object result = method.invoke(real, arguments);
+          if (!call.isRetried()) {
+            return result;
+          }
+        } catch (InvocationTargetException error) {
+          if (!call.isRetried()) {
+            throw error;
+          }
+        }
+        call.pause();
+      }
+    } catch (MongoInterruptedException error) {
+      throw new InvocationTargetException(error);
+    } finally {
+      call.end();
+    }
   }
 
   private @Nullable Object faced(Object face, @Nullable Object result) {

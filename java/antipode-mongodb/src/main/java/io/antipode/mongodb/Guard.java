@@ -5,7 +5,9 @@ import com.mongodb.connection.ConnectionDescription;
 import com.mongodb.event.CommandStartedEvent;
 import io.antipode.ConfigurationException;
 import io.antipode.barrier.Floor;
+import io.antipode.barrier.HeldRead;
 import io.antipode.barrier.Observation;
+import io.antipode.barrier.Places;
 import io.antipode.barrier.StaleSnapshotException;
 import io.antipode.barrier.UnreachableException;
 import io.antipode.mongodb.Commands.Kind;
@@ -24,12 +26,17 @@ import org.jspecify.annotations.Nullable;
 final class Guard {
   private final MongoShim shim;
   private final Members members;
+
+  /** Of the client's pool. */
+  private final Places places;
+
   private final Concerns concerns;
   private final Memory memory = new Memory();
 
-  Guard(MongoShim shim, Members members) {
+  Guard(MongoShim shim, Members members, Places places) {
     this.shim = shim;
     this.members = members;
+    this.places = places;
     this.concerns = new Concerns(shim.datastore());
   }
 
@@ -55,7 +62,11 @@ final class Guard {
     boolean isToldOf =
         kind == Kind.READ && !isInTransaction && !event.getCommandName().equals("getMore");
     boolean isFirst = isToldOf && call.tell();
-    Floor floor = isFirst ? Floor.current(shim) : Floor.currentAgain(shim);
+    Floor floor = isToldOf ? call.retried() : null;
+    boolean isRepeatable = isFirst || floor != null;
+    if (floor == null) {
+      floor = isFirst ? Floor.current(shim) : Floor.currentAgain(shim);
+    }
     if (isFirst) {
       call.ask(floor);
     }
@@ -73,7 +84,9 @@ final class Guard {
     if (snapshot != null && state != null) {
       check(floor, each -> reaches(snapshot, each) && state.proved().keeps(each));
     }
-    hold(event, floor);
+    if (!hold(event, floor, isRepeatable ? call : null)) {
+      return;
+    }
     call.answer(floor);
     if (state != null && snapshot == null && !floor.isServed()) {
       state.prove(Shown.of(floor)); // The snapshot is taken after it.
@@ -102,7 +115,13 @@ final class Guard {
     }
   }
 
-  private void hold(CommandStartedEvent event, Floor floor) {
+  /**
+   * Waits until the server of a read shows its floor.
+   *
+   * @param call that is made again if it does not show it yet; null for one that cannot be
+   * @return whether the read may be sent; otherwise its call is made again later
+   */
+  private boolean hold(CommandStartedEvent event, Floor floor, @Nullable Call call) {
     ConnectionDescription connection = event.getConnectionDescription();
     if (!Instrumented.isMember(connection.getServerType())) {
       throw new ConfigurationException(
@@ -116,12 +135,43 @@ final class Guard {
     boolean isMajority = isMajority(event.getCommand(), server, floor);
     boolean isProof = shim.isMajority() || !isMajority;
     if (memory.shows(connection.getConnectionId(), floor, isMajority, isProof)) {
-      return;
+      return true;
     }
     Looks looks = new Looks(server, floor, isMajority);
-    shim.hold(floor, looks);
+    if (call == null) {
+      shim.hold(floor, places, looks);
+    } else if (!isShown(floor, looks, call)) {
+      return false;
+    }
     if (!floor.isServed()) {
       memory.learn(connection.getConnectionId(), looks.incarnation, floor, isMajority);
+    }
+    return true;
+  }
+
+  /** Looks once; where that is too early, the call is made again after a pause. */
+  private boolean isShown(Floor floor, Looks looks, Call call) {
+    if (floor.isOver()) {
+      return true;
+    }
+    HeldRead read = call.held(floor, shim);
+    try {
+      Duration pause = take(read, looks);
+      if (pause != null) {
+        call.retry(pause);
+      }
+      return pause == null;
+    } catch (UnreachableException error) {
+      throw MongoShim.own(error);
+    }
+  }
+
+  private static @Nullable Duration take(HeldRead read, Looks looks) {
+    try {
+      return read.take(looks.observe(read.pollTimeout()));
+    } catch (UnreachableException error) {
+      read.failed(error);
+      throw error;
     }
   }
 

@@ -12,6 +12,7 @@ import com.mongodb.event.CommandListener;
 import com.mongodb.event.CommandStartedEvent;
 import com.mongodb.event.CommandSucceededEvent;
 import io.antipode.ConfigurationException;
+import io.antipode.barrier.Places;
 import io.antipode.barrier.UnreachableException;
 import io.antipode.lineage.WriteId;
 import io.antipode.mongodb.Commands.Kind;
@@ -50,10 +51,15 @@ final class Instrumented implements CommandListener {
 
   private volatile @Nullable MongoClient client;
 
-  Instrumented(MongoShim shim, Members members) {
+  /**
+   * Prepares to hear commands.
+   *
+   * @param places of the client's pool
+   */
+  Instrumented(MongoShim shim, Members members, Places places) {
     this.shim = shim;
     this.members = members;
-    this.guard = new Guard(shim, members);
+    this.guard = new Guard(shim, members, places);
   }
 
   /** Says whose commands these are. */
@@ -84,6 +90,9 @@ final class Instrumented implements CommandListener {
     } catch (RuntimeException error) {
       call.refuse(error);
       throw new Refusal(error);
+    }
+    if (call.isRetried()) {
+      throw new Refusal(new MongoException("the read waits, and is made again"));
     }
     try {
       call.sent(sent(event, kind, state));

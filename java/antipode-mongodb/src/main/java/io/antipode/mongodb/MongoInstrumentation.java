@@ -3,6 +3,7 @@ package io.antipode.mongodb;
 import com.mongodb.MongoClientSettings;
 import com.mongodb.client.MongoClient;
 import com.mongodb.event.CommandListener;
+import io.antipode.barrier.Places;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -25,7 +26,8 @@ public final class MongoInstrumentation {
    */
   public static MongoInstrumentation prepare(MongoShim shim, MongoClientSettings.Builder settings) {
     MongoClientSettings plain = settings.build();
-    Instrumented instrumented = new Instrumented(shim, shim.members(plain));
+    Places places = Places.of(plain.getConnectionPoolSettings()::getMaxSize);
+    Instrumented instrumented = new Instrumented(shim, shim.members(plain), places);
     List<CommandListener> listeners = new ArrayList<>();
     listeners.add(instrumented); // First, for others hear of no command that is not sent.
     listeners.addAll(plain.getCommandListeners());

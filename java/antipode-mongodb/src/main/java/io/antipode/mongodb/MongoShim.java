@@ -26,6 +26,7 @@ import io.antipode.ReadBarriers;
 import io.antipode.barrier.Endpoint;
 import io.antipode.barrier.Floor;
 import io.antipode.barrier.Observation;
+import io.antipode.barrier.Places;
 import io.antipode.barrier.PromiseAbandonedException;
 import io.antipode.barrier.ReadsFrom;
 import io.antipode.barrier.Shim;
@@ -614,7 +615,7 @@ public final class MongoShim extends Shim {
     learnSet(link, floor);
     Held held = new Held();
     if (floor != null) {
-      hold(floor, most -> held(floor, id, held, most));
+      hold(floor, null, most -> held(floor, id, held, most));
     }
     return found(held.answer == null ? find(link, id, null) : held.answer);
   }
@@ -628,21 +629,31 @@ public final class MongoShim extends Shim {
     return inScope(() -> read(key), executor);
   }
 
+  /** Returns the driver's own error, where there is one. */
+  static RuntimeException own(UnreachableException error) {
+    return error.getCause() instanceof MongoException own ? own : error;
+  }
+
+  static MongoInterruptedException interrupted(String datastore, InterruptedException error) {
+    return new MongoInterruptedException("a read of " + datastore + " was held back", error);
+  }
+
   /**
    * Holds a read back until its floor is met.
    *
+   * @param places of the pool whose connection it keeps; null for the library's own
    * @throws MongoException as the driver does, where the server could not be asked
    */
-  void hold(Floor floor, Floor.Look look) {
+  void hold(Floor floor, @Nullable Places places, Floor.Look look) {
     try {
-      floor.hold(this, look);
+      floor.hold(this, places, look);
     } catch (UnreachableException error) {
-      throw error.getCause() instanceof MongoException own ? own : error;
+      throw own(error);
     } catch (RuntimeException error) {
       throw error;
     } catch (InterruptedException error) {
       Thread.currentThread().interrupt();
-      throw new MongoInterruptedException("a read of " + datastore() + " was held back", error);
+      throw interrupted(datastore(), error);
     } catch (Exception impossible) { // A poll throws no others.
       throw new IllegalStateException(impossible);
     }

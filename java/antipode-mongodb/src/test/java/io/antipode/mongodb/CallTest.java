@@ -13,6 +13,7 @@ import com.mongodb.event.CommandFailedEvent;
 import com.mongodb.event.CommandStartedEvent;
 import com.mongodb.event.CommandSucceededEvent;
 import io.antipode.Antipode;
+import io.antipode.barrier.Places;
 import io.antipode.lineage.Incomplete;
 import io.antipode.request.ScopeBlock;
 import java.util.Set;
@@ -34,7 +35,8 @@ class CallTest {
   private final MongoShim shim =
       MongoShim.builder("posts", "mongodb://localhost:1", "app", "posts").register();
   private final Instrumented client =
-      new Instrumented(shim, new Members(MongoClientSettings.builder().build()));
+      new Instrumented(
+          shim, new Members(MongoClientSettings.builder().build()), Places.of(() -> 0));
   private final ConnectionDescription connection =
       new ConnectionDescription(new ServerId(new ClusterId(), SERVER));
 

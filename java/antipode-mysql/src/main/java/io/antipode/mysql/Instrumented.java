@@ -1,6 +1,9 @@
 package io.antipode.mysql;
 
 import io.antipode.barrier.Floor;
+import io.antipode.barrier.Observation;
+import io.antipode.barrier.Places;
+import io.antipode.barrier.PoolWait;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.sql.Connection;
@@ -47,9 +50,12 @@ final class Instrumented extends JdkJdbcProxyFactory {
   /** What is known of the drivers' connections. A pool lends them again and again. */
   private final Map<Connection, Tap> taps = Collections.synchronizedMap(new WeakHashMap<>());
 
-  private Instrumented(MySqlShim shim, @Nullable Migrated migrated) {
+  private final Places places;
+
+  private Instrumented(MySqlShim shim, @Nullable Migrated migrated, DataSource pool) {
     this.shim = shim;
     this.migrated = migrated;
+    this.places = Places.of(() -> Reach.size(pool));
   }
 
   static DataSource of(DataSource pool, MySqlShim shim, @Nullable Migrated migrated) {
@@ -60,28 +66,47 @@ final class Instrumented extends JdkJdbcProxyFactory {
         new ProxyDataSource(pool) {
           @Override
           public Connection getConnection() throws SQLException {
-            awaitAhead(shim);
-            return super.getConnection();
+            return taken(shim, super::getConnection);
           }
 
           @Override
           public Connection getConnection(String user, String password) throws SQLException {
-            awaitAhead(shim);
-            return super.getConnection(user, password);
+            return taken(shim, () -> super.getConnection(user, password));
           }
         };
     instrumented.setProxyConfig(
         ProxyConfig.Builder.create()
-            .jdbcProxyFactory(new Instrumented(shim, migrated))
+            .jdbcProxyFactory(new Instrumented(shim, migrated, pool))
             .connectionIdManager(UNNUMBERED)
             .build());
     return instrumented;
   }
 
-  /** Lets a read that has to wait do so before it has a connection for which others wait. */
-  private static void awaitAhead(MySqlShim shim) throws SQLException {
+  private interface Taking {
+    Connection take() throws SQLException;
+  }
+
+  /** Lets a read that has to wait do so before it keeps a connection for which others wait. */
+  private static Connection taken(MySqlShim shim, Taking pool) throws SQLException {
     try {
-      Floor.awaitAhead(shim);
+      return PoolWait.take(
+          shim,
+          new PoolWait.Pool<Connection, SQLException>() {
+            @Override
+            public Connection take() throws SQLException {
+              return pool.take();
+            }
+
+            @Override
+            public @Nullable Observation look(Connection connection, Floor floor) {
+              return ((Calls) Proxy.getInvocationHandler(connection)).lent.look(floor);
+            }
+
+            @Override
+            public void giveBack(Connection connection) throws SQLException {
+              connection.close();
+            }
+          });
     } catch (InterruptedException error) {
       Thread.currentThread().interrupt();
       throw new SQLException("interrupted while a barrier held the read back", error);
@@ -108,7 +133,7 @@ final class Instrumented extends JdkJdbcProxyFactory {
   }
 
   private Connection lent(Connection connection, ConnectionInfo info) {
-    Lent lent = new Lent(shim, wire(connection), this::tap, migrated);
+    Lent lent = new Lent(shim, wire(connection), this::tap, migrated, places);
     ProxyConfig config =
         ProxyConfig.Builder.create()
             .jdbcProxyFactory(this)

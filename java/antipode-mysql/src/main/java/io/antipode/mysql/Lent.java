@@ -2,6 +2,9 @@ package io.antipode.mysql;
 
 import io.antipode.Antipode;
 import io.antipode.barrier.Floor;
+import io.antipode.barrier.Observation;
+import io.antipode.barrier.Places;
+import io.antipode.barrier.Status;
 import io.antipode.barrier.UnreachableException;
 import io.antipode.lineage.Lineage;
 import io.antipode.mysql.Session.Due;
@@ -50,6 +53,12 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
   /** Stores lineages with rows; null where nothing does. */
   private final @Nullable Beside beside;
 
+  /** Of the pool that lends it. */
+  private final Places places;
+
+  /** The read that waits now; null for none. */
+  private volatile @Nullable ReadWait waiting;
+
   /** What the statement in flight may do. */
   private Set<Effect> flight = Set.of();
 
@@ -68,8 +77,14 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
   private boolean isUncommitted;
   private boolean isClosed;
 
-  Lent(MySqlShim shim, Wire wire, Function<Wire, Tap> taps, @Nullable Migrated migrated) {
+  Lent(
+      MySqlShim shim,
+      Wire wire,
+      Function<Wire, Tap> taps,
+      @Nullable Migrated migrated,
+      Places places) {
     this.shim = shim;
+    this.places = places;
     this.wire = wire;
     this.tap = taps.apply(wire);
     this.session = tap.session();
@@ -149,7 +164,7 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
     settleStream();
     prepare();
     flight = effects(execution, queries);
-    await(flight);
+    await(flight, execution.getStatement());
     if (flight.contains(Effect.CALLS)) {
       flight.add(Effect.WRITES); // To barriers it is a read all the same.
     }
@@ -224,7 +239,7 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
   }
 
   /** Holds back what reads, or may take the snapshot from which others read, as barriers demand. */
-  private void await(Set<Effect> effects) {
+  private void await(Set<Effect> effects, @Nullable Statement statement) {
     boolean reads = effects.contains(Effect.READS);
     boolean writes = effects.contains(Effect.WRITES);
     boolean mayOpen =
@@ -242,11 +257,11 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
     }
     clarify();
     if (reads || session.transaction().isFresh()) {
-      hold(floor, effects);
+      hold(floor, effects, statement);
     }
   }
 
-  private void hold(Floor floor, Set<Effect> effects) {
+  private void hold(Floor floor, Set<Effect> effects, @Nullable Statement statement) {
     Facts facts = tap.require();
     Verdict verdict = session.judge(floor, effects);
     if (verdict == Verdict.PASS) {
@@ -256,9 +271,12 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
     link = Link.on(wire.connection(), facts);
     try {
       int kept = wire.connection().getNetworkTimeout();
+      ReadWait read = new ReadWait(shim, tap, link, places, statement);
+      waiting = read;
       try {
-        new ReadWait(shim, tap, link).hold(floor, verdict);
+        read.hold(floor, verdict);
       } finally {
+        waiting = null;
         restore(kept);
       }
     } catch (UnreachableException error) {
@@ -269,6 +287,30 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
       throw thrown(new SQLException("interrupted while a barrier held the read back", error));
     } catch (Exception error) {
       throw thrown(error);
+    }
+  }
+
+  /** Looks once for a floor, before a statement; null where its read says why it cannot wait. */
+  @Nullable Observation look(Floor floor) {
+    Facts facts = tap.facts();
+    boolean isKnown = facts != null && floor.promises().isEmpty();
+    if (!isKnown || session.judge(floor, EnumSet.of(Effect.READS)) != Verdict.HOLD) {
+      return null;
+    }
+    link = Link.on(wire.connection(), facts);
+    try {
+      int kept = wire.connection().getNetworkTimeout();
+      try {
+        Observation shown = shim.look(link, floor.writes(), List.of(), floor.pollTimeout());
+        if (floor.writes().stream().allMatch(each -> shown.status(each) == Status.VISIBLE)) {
+          session.passed(floor, shown, false);
+        }
+        return shown;
+      } finally {
+        restore(kept);
+      }
+    } catch (SQLException | RuntimeException error) {
+      return null;
     }
   }
 
@@ -356,6 +398,13 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
       return;
     }
     String name = call.getMethod().getName();
+    if (name.equals("cancel")) {
+      ReadWait read = waiting;
+      if (read != null) {
+        read.cancel(call.getTarget());
+      }
+      return;
+    }
     if (call.getTarget() instanceof Connection && isEnd(name)) {
       settleStream();
       if (beside != null) {
@@ -387,7 +436,7 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
   private void before(Set<Effect> effects, Known autocommit) {
     settleStream();
     flight = onServer(effects);
-    await(flight);
+    await(flight, null);
     using.lock();
     tap.starts(flight, autocommit);
   }

@@ -1,5 +1,6 @@
 package io.antipode.mysql;
 
+import java.sql.SQLException;
 import java.util.List;
 import java.util.OptionalLong;
 import java.util.regex.Pattern;
@@ -32,6 +33,12 @@ final class Reach {
 
   /** How pools and drivers' data sources call the property. */
   private static final List<String> GETTERS = List.of("getJdbcUrl", "getUrl", "getURL");
+
+  private static final String HIKARI = "com.zaxxer.hikari.HikariDataSource";
+
+  /** How pools call the number of their connections. */
+  private static final List<String> SIZES =
+      List.of("getMaximumPoolSize", "getMaxTotal", "getMaxActive", "getMaxPoolSize");
 
   private Reach() {}
 
@@ -74,9 +81,36 @@ final class Reach {
         .anyMatch(url -> url != null && OURS.matcher(url).matches() && !isOne(url));
   }
 
-  private static @Nullable String text(DataSource pool, String getter) {
+  /**
+   * Returns how many connections a pool lends at most: 0 where it says nothing, or has no limit.
+   * HikariCP, also in a decorator, DBCP, Tomcat's, Druid, c3p0 and UCP say it.
+   */
+  static int size(DataSource pool) {
+    DataSource own = undecorated(pool);
+    return SIZES.stream()
+        .map(getter -> property(own, getter))
+        .filter(Integer.class::isInstance)
+        .mapToInt(each -> Math.max((Integer) each, 0))
+        .findFirst()
+        .orElse(0);
+  }
+
+  private static DataSource undecorated(DataSource pool) {
     try {
-      return pool.getClass().getMethod(getter).invoke(pool) instanceof String url ? url : null;
+      Class<?> hikari = Class.forName(HIKARI, false, pool.getClass().getClassLoader());
+      return pool.isWrapperFor(hikari) ? (DataSource) pool.unwrap(hikari) : pool;
+    } catch (ClassNotFoundException | SQLException | RuntimeException error) {
+      return pool;
+    }
+  }
+
+  private static @Nullable String text(DataSource pool, String getter) {
+    return property(pool, getter) instanceof String url ? url : null;
+  }
+
+  private static @Nullable Object property(DataSource pool, String getter) {
+    try {
+      return pool.getClass().getMethod(getter).invoke(pool);
     } catch (ReflectiveOperationException | RuntimeException error) {
       return null;
     }

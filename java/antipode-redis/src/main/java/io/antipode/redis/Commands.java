@@ -29,6 +29,11 @@ final class Commands {
       return this == WRITE || this == UNKNOWN;
     }
 
+    /** Returns whether a floor may hold it back. */
+    boolean mayRead() {
+      return reads() || this == UNKNOWN;
+    }
+
     /** Returns whether it can be sent again without a second effect. */
     boolean isRepeatable() {
       return this == READ || this == NEITHER;

@@ -1,5 +1,8 @@
 package io.antipode.redis;
 
+import io.antipode.barrier.Floor;
+import io.antipode.barrier.Observation;
+import io.antipode.barrier.Places;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -53,7 +56,8 @@ final class InstrumentedConnection extends Connection {
    * Connects, and asks for {@code INFO} alone: there are proxies that end the connection there, and
    * users who may not.
    */
-  InstrumentedConnection(RedisShim shim, JedisSocketFactory sockets, JedisClientConfig config) {
+  InstrumentedConnection(
+      RedisShim shim, JedisSocketFactory sockets, JedisClientConfig config, Places places) {
     super(sockets, config);
     String process = "";
     @Nullable JedisException refusal = null;
@@ -68,7 +72,7 @@ final class InstrumentedConnection extends Connection {
       super.disconnect();
       initializeFromClientConfig(config);
     }
-    traffic = new JedisTraffic(shim, this, process, refusal);
+    traffic = new JedisTraffic(shim, this, process, refusal, places);
   }
 
   @Override
@@ -100,6 +104,11 @@ final class InstrumentedConnection extends Connection {
     if (traffic != null) {
       traffic.lost();
     }
+  }
+
+  /** Looks once for a floor, before a command; null where its read says why it cannot wait. */
+  @Nullable Observation look(Floor floor) {
+    return traffic == null ? null : traffic.lookFirst(floor);
   }
 
   // For what goes over it.

@@ -1,18 +1,33 @@
 package io.antipode.redis;
 
+import io.antipode.barrier.Floor;
+import io.antipode.barrier.Observation;
+import io.antipode.barrier.Places;
+import io.antipode.barrier.PoolWait;
 import io.antipode.runtime.KillSwitch;
+import java.io.Closeable;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import org.apache.commons.pool2.PooledObject;
-import org.apache.commons.pool2.PooledObjectFactory;
 import org.apache.commons.pool2.impl.DefaultPooledObject;
+import org.apache.commons.pool2.impl.GenericObjectPoolConfig;
+import org.jspecify.annotations.Nullable;
+import redis.clients.jedis.CommandArguments;
 import redis.clients.jedis.Connection;
 import redis.clients.jedis.ConnectionFactory;
+import redis.clients.jedis.ConnectionPoolConfig;
 import redis.clients.jedis.DefaultJedisSocketFactory;
 import redis.clients.jedis.HostAndPort;
 import redis.clients.jedis.Jedis;
 import redis.clients.jedis.JedisClientConfig;
 import redis.clients.jedis.JedisFactory;
+import redis.clients.jedis.JedisPool;
+import redis.clients.jedis.JedisPooled;
 import redis.clients.jedis.JedisSocketFactory;
+import redis.clients.jedis.exceptions.JedisException;
+import redis.clients.jedis.providers.PooledConnectionProvider;
 
 /**
  * Clients of Jedis to the server of a shim: what is written by them enters the current scope, and
@@ -20,17 +35,17 @@ import redis.clients.jedis.JedisSocketFactory;
  * Jedis's. No lineage is stored with values.
  */
 public final class InstrumentedJedis {
+  /** A connection of no pool. */
+  private static final int UNLIMITED = 0;
+
+  private final RedisShim shim;
   private final JedisClientConfig config;
   private final JedisSocketFactory sockets;
-  private final Supplier<Connection> connections;
 
   private InstrumentedJedis(RedisShim shim, HostAndPort address, JedisClientConfig config) {
+    this.shim = shim;
     this.config = config;
     this.sockets = new DefaultJedisSocketFactory(address, config);
-    this.connections =
-        KillSwitch.isDisabled()
-            ? () -> new Connection(sockets, config)
-            : () -> new InstrumentedConnection(shim, sockets, config);
   }
 
   /** Returns what makes clients; it connects to nothing yet. */
@@ -41,7 +56,14 @@ public final class InstrumentedJedis {
 
   /** Returns one connection, for a {@code UnifiedJedis}, a {@code Pipeline} or a transaction. */
   public Connection connection() {
-    Connection connection = connections.get();
+    return connection(Places.of(() -> UNLIMITED));
+  }
+
+  private Connection connection(Places places) {
+    Connection connection =
+        KillSwitch.isDisabled()
+            ? new Connection(sockets, config)
+            : new InstrumentedConnection(shim, sockets, config, places);
     return config.getAuthXManager() == null
         ? connection
         : config.getAuthXManager().addConnection(connection);
@@ -52,23 +74,92 @@ public final class InstrumentedJedis {
     return new Jedis(connection());
   }
 
-  /** Returns what makes the connections of a {@code JedisPooled}. */
-  public PooledObjectFactory<Connection> connections() {
-    return new ConnectionFactory(sockets, config) {
+  /** Returns a client with a pool of Jedis' usual size. */
+  public JedisPooled pooled() {
+    return pooled(new ConnectionPoolConfig());
+  }
+
+  /**
+   * Returns a client with a pool. A read that has to wait for what its request depends on does so
+   * before it takes a connection; what cannot wait earlier keeps at most half of the pool.
+   */
+  public JedisPooled pooled(GenericObjectPoolConfig<Connection> pool) {
+    Places places = Places.of(pool::getMaxTotal);
+    ConnectionFactory factory =
+        new ConnectionFactory(sockets, config) {
+          @Override
+          public PooledObject<Connection> makeObject() {
+            return new DefaultPooledObject<>(connection(places));
+          }
+        };
+    return new JedisPooled(
+        new PooledConnectionProvider(factory, pool) {
+          @Override
+          public Connection getConnection() {
+            return taken(super::getConnection, connection -> connection);
+          }
+
+          @Override
+          public Connection getConnection(CommandArguments command) {
+            return Commands.kind(JedisTraffic.words(command)).mayRead()
+                ? getConnection()
+                : super.getConnection(command);
+          }
+        });
+  }
+
+  /** Returns a pool of clients; reads wait as those of {@link #pooled(GenericObjectPoolConfig)}. */
+  public JedisPool pool(GenericObjectPoolConfig<Jedis> pool) {
+    Places places = Places.of(pool::getMaxTotal);
+    JedisFactory factory =
+        new JedisFactory(sockets, config) {
+          @Override
+          public PooledObject<Jedis> makeObject() {
+            return new DefaultPooledObject<>(new Jedis(connection(places)));
+          }
+        };
+    return new JedisPool(pool, factory) {
       @Override
-      public PooledObject<Connection> makeObject() {
-        return new DefaultPooledObject<>(connection());
+      public Jedis getResource() {
+        return taken(super::getResource, Jedis::getConnection);
       }
     };
   }
 
-  /** Returns what makes the clients of a {@code JedisPool}. */
-  public PooledObjectFactory<Jedis> clients() {
-    return new JedisFactory(sockets, config) {
-      @Override
-      public PooledObject<Jedis> makeObject() {
-        return new DefaultPooledObject<>(jedis());
-      }
-    };
+  /** Takes a connection, or a client with one, once its server shows what a read must see. */
+  private <C extends Closeable> C taken(Supplier<C> pool, Function<C, Connection> wire) {
+    try {
+      return PoolWait.take(
+          shim,
+          new PoolWait.Pool<C, JedisException>() {
+            @Override
+            public C take() {
+              return pool.get();
+            }
+
+            @Override
+            public @Nullable Observation look(C connection, Floor floor) {
+              return wire.apply(connection) instanceof InstrumentedConnection asked
+                  ? asked.look(floor)
+                  : null;
+            }
+
+            @Override
+            public void giveBack(C connection) {
+              close(connection);
+            }
+          });
+    } catch (InterruptedException error) {
+      Thread.currentThread().interrupt();
+      throw new JedisException("interrupted while a read waited", error);
+    }
+  }
+
+  private static void close(Closeable connection) {
+    try {
+      connection.close();
+    } catch (IOException impossible) { // Those of Jedis throw none.
+      throw new UncheckedIOException(impossible);
+    }
   }
 }

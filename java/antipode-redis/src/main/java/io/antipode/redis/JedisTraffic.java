@@ -2,6 +2,7 @@ package io.antipode.redis;
 
 import io.antipode.barrier.Floor;
 import io.antipode.barrier.Observation;
+import io.antipode.barrier.Places;
 import io.antipode.barrier.UnmetException;
 import io.antipode.barrier.UnreachableException;
 import io.antipode.lineage.Dependency;
@@ -44,6 +45,9 @@ final class JedisTraffic {
   private final InstrumentedConnection wire;
   private final String process;
   private final @Nullable JedisException refusal;
+
+  /** Of its pool. */
+  private final Places places;
 
   /** The replies that are to come. A subscriber's other threads send, too. */
   private final Queue<Awaited> awaited = new ConcurrentLinkedQueue<>();
@@ -103,8 +107,10 @@ final class JedisTraffic {
       RedisShim shim,
       InstrumentedConnection wire,
       String process,
-      @Nullable JedisException refusal) {
+      @Nullable JedisException refusal,
+      Places places) {
     this.shim = shim;
+    this.places = places;
     this.wire = wire;
     this.process = process;
     this.refusal = refusal;
@@ -119,7 +125,7 @@ final class JedisTraffic {
     return text == null ? null : ServerState.parse(text);
   }
 
-  private static List<String> words(CommandArguments args) {
+  static List<String> words(CommandArguments args) {
     List<String> words = new ArrayList<>();
     words.add(SafeEncoder.encode(args.getCommand().getRaw()));
     if (Commands.isDecidedByWords(words.get(0))) {
@@ -423,7 +429,7 @@ final class JedisTraffic {
     wire.connect();
     drain();
     try {
-      floor.hold(shim, most -> look(floor, most));
+      floor.hold(shim, places, most -> look(floor, most));
     } catch (UnreachableException error) {
       throw new JedisConnectionException(error.getMessage(), error);
     } catch (RuntimeException error) {
@@ -436,6 +442,16 @@ final class JedisTraffic {
     }
     if (wire.isBroken() || !wire.isConnected()) {
       throw new JedisConnectionException("the connection was lost while a read waited");
+    }
+  }
+
+  /** Polls once, where nothing was sent; null where that fails, as the read then does. */
+  @Nullable Observation lookFirst(Floor floor) {
+    try {
+      wire.connect();
+      return look(floor, floor.pollTimeout());
+    } catch (JedisException | UnreachableException error) {
+      return null;
     }
   }
 

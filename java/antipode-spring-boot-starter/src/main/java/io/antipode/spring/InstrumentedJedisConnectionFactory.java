@@ -12,7 +12,7 @@ import redis.clients.jedis.DefaultJedisClientConfig;
 import redis.clients.jedis.HostAndPort;
 import redis.clients.jedis.Jedis;
 import redis.clients.jedis.JedisClientConfig;
-import redis.clients.jedis.JedisPool;
+import redis.clients.jedis.JedisPoolConfig;
 import redis.clients.jedis.exceptions.JedisException;
 import redis.clients.jedis.util.Pool;
 
@@ -57,9 +57,7 @@ final class InstrumentedJedisConnectionFactory extends JedisConnectionFactory {
   @Override
   protected Pool<Jedis> createRedisPool() {
     GenericObjectPoolConfig<Jedis> config = getPoolConfig();
-    return config == null
-        ? new JedisPool(clients.clients())
-        : new JedisPool(config, clients.clients());
+    return clients.pool(config == null ? new JedisPoolConfig() : config);
   }
 
   @Override

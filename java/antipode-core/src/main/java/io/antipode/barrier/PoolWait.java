@@ -1,0 +1,58 @@
+package io.antipode.barrier;
+
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A read that may have to wait, before its client takes a connection of a pool: others wait for
+ * that, perhaps the write that it waits for. It decides nothing: whatever is not shown in time, the
+ * connection that reads says so.
+ */
+public final class PoolWait {
+  /**
+   * A pool.
+   *
+   * @param <C> its connections
+   * @param <E> what it throws
+   */
+  public interface Pool<C, E extends Exception> {
+    /** Takes a connection. */
+    C take() throws E;
+
+    /**
+     * Looks once on a connection that was taken, without waiting.
+     *
+     * @return what it shows; null where it says by itself, when it reads, why it cannot be asked
+     */
+    @Nullable Observation look(C connection, Floor floor);
+
+    /** Gives a connection back. */
+    void giveBack(C connection) throws E;
+  }
+
+  private PoolWait() {}
+
+  /**
+   * Takes a connection for the next read of a client. It first waits on the library's own
+   * connection to that server, where there is one. A connection that leads elsewhere, and shows
+   * less, goes back to its pool, and the wait is repeated, until the time of the read is up.
+   */
+  public static <C, E extends Exception> C take(Shim client, Pool<C, E> pool)
+      throws E, InterruptedException {
+    Floor floor = client.readsFrom() == ReadsFrom.REPLICA ? Floor.currentAgain(client) : null;
+    if (floor == null || floor.isProved()) { // Its server is likely to show it still.
+      return pool.take();
+    }
+    floor.await(Shims.sharedWatcher(client));
+    Pacer pacer = new Pacer();
+    long started = floor.clock().nanoTime();
+    while (true) {
+      C connection = pool.take();
+      Observation shown = floor.left().isZero() ? null : pool.look(connection, floor);
+      if (shown == null || floor.mayKeep(shown)) {
+        return connection;
+      }
+      pool.giveBack(connection);
+      floor.pause(pacer.pause(floor.clock().nanoTime() - started));
+    }
+  }
+}
