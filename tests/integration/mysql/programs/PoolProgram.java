@@ -1,14 +1,14 @@
 import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
 import io.antipode.Antipode;
-import io.antipode.Lineage;
-import io.antipode.ScopeBlock;
-import io.antipode.WriteId;
 import io.antipode.barrier.BarrierOptions;
 import io.antipode.barrier.BarrierTimeoutException;
 import io.antipode.barrier.Barriers;
 import io.antipode.barrier.ReadsFrom;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.WriteId;
 import io.antipode.mysql.MySqlShim;
+import io.antipode.request.ScopeBlock;
 import java.sql.Connection;
 import java.sql.ResultSet;
 import java.sql.SQLException;
