@@ -176,6 +176,35 @@ def test_a_read_waits_for_its_floor(client: Any, regions: Regions) -> None:
         assert reading.result(10) == item(key, text="new")
 
 
+def test_a_held_read_outlasts_a_region_that_is_away(client: Any, regions: Regions) -> None:
+    """A poll that fails is repeated: the read waits until its region answers, or its time is up."""
+    with LagProxy(regions.topology.replica) as proxy, ThreadPoolExecutor(1) as pool:
+        plain = regions.client(regions.away, endpoint_url=f"http://{proxy.address}")
+        reader = regions.instrumented(plain, reads_from="replica")
+        key = name()
+        with antipode.scope() as scope:
+            put(client, key)
+        polls = Metric("polls", POSTS)
+
+        def read(timeout_s: float) -> Any:
+            with antipode.scope(scope.lineage):
+                antipode.barrier(timeout=timeout_s, at="read")
+                return reader.get_item(TableName=POSTS, Key=item(key)).get("Item")
+
+        proxy.cut()
+        with pytest.raises(BarrierTimeout):
+            read(0.2)
+        before = metrics().get(polls, 0)
+        reading = pool.submit(read, 30.0)
+        wait_until(
+            lambda: reading.done() or metrics().get(polls, 0) > before,
+            what="a poll that fails",
+            timeout_s=30,
+        )
+        proxy.heal()
+        assert reading.result(60) == item(key, text="new")
+
+
 def test_a_deletion_is_named(client: Any, regions: Regions) -> None:
     """A deletion enters, and is visible where the item is gone."""
     key = name()

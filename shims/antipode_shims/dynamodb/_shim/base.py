@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from antipode import WriteId
-from antipode.shim import ServerShim
+from antipode import Status, WriteId
+from antipode.shim import Observation, ServerShim, Unreachable
 from antipode_shims.dynamodb._endpoint import DynamoDBEndpoint, Regions
 from antipode_shims.dynamodb._position import STAMPER
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from antipode import Lineage
-    from antipode.shim import Endpoint, Floor, Observation, OnRead, ReadsFrom
+    from antipode.shim import Endpoint, Floor, OnRead, ReadsFrom
     from antipode_shims.dynamodb._clients.botocore import Settings
     from antipode_shims.dynamodb._position import Item
 
@@ -95,6 +95,11 @@ class BaseDynamoDBShim(ServerShim):
             at_s, writes, observation = self._last
             if writes == held.writes and now_s - at_s < RECENT_S:
                 return observation
-        observation = self.regions.observe(held.writes)
+        try:
+            observation = self.regions.observe(held.writes)
+        except Unreachable as error:  # Worth repeating, within the time of the read.
+            statuses = dict.fromkeys(held.writes, Status.NOT_YET)
+            causes = dict.fromkeys(held.writes, str(error))
+            return Observation(self.region, statuses, causes=causes)
         self._last = now_s, held.writes, observation
         return observation
