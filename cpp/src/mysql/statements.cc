@@ -233,9 +233,10 @@ bool Sets(const std::string& text, std::string_view variable, std::array<std::st
 Effects Setting(std::string_view sql) {
   const std::string text = Upper(sql);
   Effects effects = 0;
-  // SET @x = (SELECT ...), a function of the user's, SET STATEMENT ... FOR any statement.
+  // SET @x = (SELECT ...), a function of the user's, NEXT VALUE FOR a sequence, or SET STATEMENT ... FOR any statement.
   const bool any = SecondOf(sql) == "STATEMENT";
-  if (Has(text, "SELECT") || Has(text, "(") || any) effects |= kAnything | (any ? 0 : Locking(sql));
+  const bool next = Has(text, "NEXT") && Has(text, "VALUE");
+  if (Has(text, "SELECT") || Has(text, "(") || next || any) effects |= kAnything | (any ? 0 : Locking(sql));
   if (Has(text, "AUTOCOMMIT") || Has(text, "PASSWORD")) effects |= kCommits;
   if (Has(text, "ISOLATION")) effects |= kIsolation | (Has(text, "SESSION") ? 0 : kNextOnly);
   if (Has(text, "SESSION_TRACK")) effects |= kTracking;

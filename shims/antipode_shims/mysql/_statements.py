@@ -282,8 +282,9 @@ def _xa(sql: bytes) -> int:
 def _set(sql: bytes) -> int:
     text = sql.upper()
     found = 0
-    if b"SELECT" in text or b"(" in text:
-        found |= OPAQUE | _locking(text)  # SET @x = (SELECT ...), or a function of the user's.
+    if b"SELECT" in text or b"(" in text or (b"NEXT" in text and b"VALUE" in text):
+        # SET @x = (SELECT ...), a function of the user's, or NEXT VALUE FOR a sequence.
+        found |= OPAQUE | _locking(text)
     if b"AUTOCOMMIT" in text or b"PASSWORD" in text:
         found |= COMMITS
     if b"ISOLATION" in text:

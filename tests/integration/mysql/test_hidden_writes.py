@@ -177,14 +177,24 @@ def test_what_no_rollback_undoes_is_waited_for_before_the_end(
         assert shown(hidden, "SELECT id FROM loose") == [(1,)]
 
 
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["SELECT NEXTVAL(numbers)"],
+        ["SET @taken = NEXT VALUE FOR numbers", "SELECT @taken"],
+    ],
+    ids=["select", "set"],
+)
 @pytest.mark.parametrize("begin", ["SET autocommit = 1", "BEGIN"])
-def test_a_number_of_a_sequence_is_waited_for(hidden: Sql, one: Connection, begin: str) -> None:
+def test_a_number_of_a_sequence_is_waited_for(
+    hidden: Sql, one: Connection, begin: str, statements: list[str]
+) -> None:
     """No rollback gives it back, and the replica shows that it was taken."""
     if not hidden.mariadb:
         pytest.skip("MySQL has no sequences")
     one.run(begin)
     with antipode.scope() as scope:
-        [(number,)] = one.run("SELECT NEXTVAL(numbers)")
+        [(number,)] = [one.run(each) for each in statements][-1]
         if begin == "BEGIN":
             one.run("COMMIT")
         assert len(scope.lineage)

@@ -319,9 +319,11 @@ final class Statements {
   private static Set<Effect> setting(String sql) {
     String text = sql.toUpperCase(Locale.ROOT);
     Set<Effect> found = EnumSet.noneOf(Effect.class);
-    // SET @x = (SELECT ...), a function of the user's, SET STATEMENT ... FOR any statement.
+    // SET @x = (SELECT ...), a function of the user's, NEXT VALUE FOR a sequence, or SET STATEMENT
+    // ... FOR any statement.
     boolean isAny = second(sql).equals("STATEMENT");
-    if (text.contains("SELECT") || text.contains("(") || isAny) {
+    boolean isNext = text.contains("NEXT") && text.contains("VALUE");
+    if (text.contains("SELECT") || text.contains("(") || isNext || isAny) {
       found.addAll(EnumSet.of(READS, WRITES, COMMITS));
       if (!isAny) {
         locking(found, sql);
