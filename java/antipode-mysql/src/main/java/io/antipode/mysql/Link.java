@@ -8,6 +8,7 @@ import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.ResultSetMetaData;
 import java.sql.SQLException;
+import java.sql.SQLNonTransientConnectionException;
 import java.sql.Statement;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -189,7 +190,17 @@ final class Link implements AutoCloseable {
   void execute(String sql) throws SQLException {
     try (Statement statement = connection.createStatement()) {
       boolean ignored = statement.execute(sql);
+    } catch (RuntimeException error) {
+      throw broken(error);
     }
+  }
+
+  /**
+   * What a driver throws that loses its place in what the server sends, as Connector/J does after a
+   * cancel that came late: the connection is of no use, and the application is not harmed by ours.
+   */
+  private static SQLException broken(RuntimeException error) {
+    return new SQLNonTransientConnectionException("the driver failed: " + error, "08S01", error);
   }
 
   /** A question of the library's own. */
@@ -219,6 +230,8 @@ final class Link implements AutoCloseable {
   int update(String sql, Object... parameters) throws SQLException {
     try (PreparedStatement statement = prepared(sql, parameters)) {
       return statement.executeUpdate();
+    } catch (RuntimeException error) {
+      throw broken(error);
     }
   }
 
@@ -247,6 +260,8 @@ final class Link implements AutoCloseable {
         rows.add(make.of(found));
       }
       return rows;
+    } catch (RuntimeException error) {
+      throw broken(error);
     }
   }
 
