@@ -137,6 +137,11 @@ COUNTERS: dict[str, Counter] = {
         "antipode.failed_polls", "{poll}", "Polls of servers that failed and were repeated"
     ),
     "polls": Counter("antipode.polls", "{poll}", "How often a server was asked what it shows"),
+    "presigned": Counter(
+        "antipode.presigned_requests",
+        "{request}",
+        "Requests that were only signed: who sends them is not followed",
+    ),
     "promise_abandoned": Counter(
         "antipode.abandoned_promises", "{promise}", "Promises that this process gave up"
     ),

@@ -213,16 +213,18 @@ def uninstrument_app(app: Any) -> None:  # noqa: ANN401 - an application of any 
 
 
 @switchable
-def instrument_class(kind: type) -> None:
-    """Put the middleware around every application of a class, made already or not. Idempotent.
+def instrument_class(kind: type) -> type:
+    """Put the middleware around every application of a class, and return it. Idempotent.
 
-    :func:`antipode.setup` does it for the frameworks that it covers. An application that has a
-    middleware of its own, as :func:`instrument_app` gives it, keeps that.
+    Applications that were made before have it, too, and one that has a middleware of its own, as
+    :func:`instrument_app` gives it, keeps that. :func:`antipode.setup` does it for the frameworks
+    that it covers.
 
     Args:
         kind: a class, written in Python, whose instances are called by a server.
     """
     put_around_all(kind, _serving)
+    return kind
 
 
 def uninstrument_class(kind: type) -> None:

@@ -298,6 +298,7 @@ not_callable = 1
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["create_app", "Settings.factory"])
 def test_an_application_is_imported_and_set_up(tmp_path: Path, name: str) -> None:
     """From the working directory, as `python -m` would; a function without arguments is called."""

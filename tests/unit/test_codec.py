@@ -212,7 +212,7 @@ def test_senders_do_not_fill_our_memory() -> None:
 HOUR = 498_000
 ENTRIES = {
     "MySQL": WriteId("orders", "a1b2c3d4-0001-11f0-9c3a-0242ac110002", 48_211_907, HOUR),
-    "MySQL, behind a gap or in a group": WriteId(
+    "MySQL, after a gap or in a group": WriteId(
         "orders", "a1b2c3d4-0001-11f0-9c3a-0242ac110002/48000001", 48_211_907, HOUR
     ),
     "MariaDB": WriteId("accounts", "0.101", 1_042_731, HOUR),
@@ -237,7 +237,7 @@ def test_bytes_by_store(store: str) -> None:
 
 def test_entries_of_five_stores_fit_in_200_bytes() -> None:
     """One entry of each store, the member's name included."""
-    stores = ("MySQL, behind a gap or in a group", "MariaDB", "Redis", "MongoDB", "RabbitMQ")
+    stores = ("MySQL, after a gap or in a group", "MariaDB", "Redis", "MongoDB", "RabbitMQ")
     text = serialize(Lineage(ENTRIES[store] for store in stores))
     assert len(f"antipode={text}") <= 200
 
