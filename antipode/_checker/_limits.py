@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import resource
+import mmap
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from antipode import AntipodeError
+from antipode import AntipodeError, ConfigurationError
 
 if TYPE_CHECKING:
     from ._history import Progress
@@ -61,9 +61,22 @@ class Meter:
 
 
 def resident_mib() -> float:
-    """The memory that this process has now, in MiB; where the system does not say, its most."""
+    """The memory that this process has now, in MiB; where the system does not say, its most.
+
+    Raises:
+        ConfigurationError: the system says neither.
+    """
     try:
-        return int(_STATM.read_bytes().split()[1]) * resource.getpagesize() / _MIB
+        return int(_STATM.read_bytes().split()[1]) * mmap.PAGESIZE / _MIB
     except OSError:
-        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return most / (_MIB if sys.platform == "darwin" else 1024)
+        return _most_mib()
+
+
+def _most_mib() -> float:
+    try:
+        import resource
+    except ImportError as error:
+        msg = "this system does not say how much memory a process has: give no memory limit"
+        raise ConfigurationError(msg) from error
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most / (_MIB if sys.platform == "darwin" else 1024)
