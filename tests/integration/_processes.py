@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
+#: For a stock service under the agent: the packages of this environment have our entry point.
+STOCK = {"OTEL_PYTHON_DISABLED_INSTRUMENTATIONS": "antipode"}
 
 
 def environment(settings: dict[str, str]) -> dict[str, str]:

@@ -17,7 +17,7 @@ from antipode.integrations import asgi
 from antipode.integrations import httpx as lineages
 from antipode.integrations._outgoing import forget_services
 from antipode_testing import wait_until
-from tests.integration._processes import ROOT, process
+from tests.integration._processes import ROOT, STOCK, process
 from tests.integration._served import served
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def passed(middle: str, path: str, last: str) -> bool:
 @pytest.mark.parametrize("agent", [False, True], ids=["by-code", "by-agent"])
 def test_a_stock_service_passes_lineages_on(agent: bool, last: str) -> None:  # noqa: FBT001 - a case
     """Instrumented by its own code or by OpenTelemetry's agent, whatever client it calls with."""
-    settings = {} if agent else {"INSTRUMENT": "1"}
+    settings = STOCK if agent else {"INSTRUMENT": "1"}
     with process("_stock_service", agent=agent, **settings) as middle:
         for path in ("httpx", "requests", "aiohttp"):
             assert passed(middle, path, last), path
@@ -112,7 +112,7 @@ def test_a_stock_service_passes_lineages_on(agent: bool, last: str) -> None:  # 
         ({"OTEL_SDK_DISABLED": "true"}, True),
         ({"OTEL_PYTHON_FASTAPI_EXCLUDED_URLS": "httpx"}, False),
         ({"OTEL_PYTHON_HTTPX_EXCLUDED_URLS": ".*"}, False),
-        ({"OTEL_PYTHON_DISABLED_INSTRUMENTATIONS": "httpx"}, False),
+        ({"OTEL_PYTHON_DISABLED_INSTRUMENTATIONS": "antipode,httpx"}, False),
     ],
     ids=lambda value: " ".join(map("=".join, value.items())) if isinstance(value, dict) else "",
 )
@@ -122,7 +122,7 @@ def test_settings_of_the_stock_service(
     last: str,
 ) -> None:
     """Its propagators must have baggage, both its ends be instrumented; spans need not be."""
-    with process("_stock_service", agent=True, **settings) as middle:
+    with process("_stock_service", agent=True, **{**STOCK, **settings}) as middle:
         assert passed(middle, "httpx", last) is arrives
 
 

@@ -14,7 +14,7 @@ import antipode
 from antipode import Lineage, WriteId
 from antipode.integrations import grpc as lineages
 from antipode.integrations._outgoing import forget_services
-from tests.integration._processes import ROOT, environment, under_agent
+from tests.integration._processes import ROOT, STOCK, environment, under_agent
 
 from ._stock_grpc_service import METHOD, serve
 
@@ -93,7 +93,7 @@ def test_a_stock_service_passes_lineages_on(
     last: str,
 ) -> None:
     """Under the same conditions as over HTTP; the answer of the last one ends there as well."""
-    with middle(agent=agent, **settings) as address:
+    with middle(agent=agent, **{**STOCK, **settings}) as address:
         came, after = ask(address, last)
     assert came == (Lineage([POST]) if arrives else Lineage())
     assert after == Lineage([POST])
