@@ -35,6 +35,7 @@ public record Counter(String name, String unit, String attribute) {
 
   private static void lineages() {
     add("uncovered_write", "uncovered_writes", "write");
+    add("presigned", "presigned_requests", "request");
     add("unstored_lineage", "unstored_lineages", "write");
     add("incomplete", "incomplete_marks", "mark");
     add("session_unset", "unset_sessions", "response");
