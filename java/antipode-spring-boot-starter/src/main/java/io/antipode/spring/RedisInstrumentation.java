@@ -5,15 +5,13 @@ import io.antipode.redis.RedisShim;
 import io.antipode.runtime.KillSwitch;
 import io.antipode.spring.AntipodeRedisProperties.Connections;
 import io.lettuce.core.RedisURI;
-import io.lettuce.core.resource.ClientResources;
 import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
-import org.springframework.beans.FatalBeanException;
 import org.springframework.beans.factory.DisposableBean;
 import org.springframework.beans.factory.ListableBeanFactory;
 import org.springframework.beans.factory.SmartInitializingSingleton;
-import org.springframework.beans.factory.config.DestructionAwareBeanPostProcessor;
+import org.springframework.beans.factory.config.BeanPostProcessor;
 import org.springframework.data.redis.connection.RedisConnectionFactory;
 import org.springframework.data.redis.connection.RedisStandaloneConfiguration;
 import org.springframework.data.redis.connection.jedis.JedisConnectionFactory;
@@ -25,7 +23,7 @@ import org.springframework.util.ClassUtils;
  * connect. Shims are closed with the application.
  */
 final class RedisInstrumentation
-    implements DestructionAwareBeanPostProcessor, SmartInitializingSingleton, DisposableBean {
+    implements BeanPostProcessor, SmartInitializingSingleton, DisposableBean {
   private static final boolean HAS_JEDIS =
       ClassUtils.isPresent(
           "redis.clients.jedis.Jedis", RedisInstrumentation.class.getClassLoader());
@@ -139,26 +137,9 @@ final class RedisInstrumentation
     }
   }
 
-  /** The shims' own connections go before the threads that they share with the application's. */
-  @Override
-  public void postProcessBeforeDestruction(Object bean, String name) {
-    try {
-      destroy();
-    } catch (Exception error) {
-      throw new FatalBeanException("what was opened before " + name + " does not close", error);
-    }
-  }
-
-  @Override
-  public boolean requiresDestruction(Object bean) {
-    return bean instanceof ClientResources;
-  }
-
   @Override
   public void destroy() throws Exception {
-    List<AutoCloseable> closing = List.copyOf(opened);
-    opened.clear();
-    for (AutoCloseable each : closing) {
+    for (AutoCloseable each : opened) {
       each.close();
     }
   }

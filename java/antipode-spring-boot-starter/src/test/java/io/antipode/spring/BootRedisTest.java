@@ -21,14 +21,11 @@ import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.autoconfigure.data.redis.RedisAutoConfiguration;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
-import org.springframework.boot.test.system.CapturedOutput;
-import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.data.redis.connection.RedisConnection;
 import org.springframework.data.redis.connection.RedisConnectionFactory;
 import org.springframework.data.redis.core.RedisCallback;
@@ -36,7 +33,6 @@ import org.springframework.data.redis.core.StringRedisTemplate;
 
 /** Spring Data Redis on a real server, over Boot's connection factories. */
 @Tag("lab")
-@ExtendWith(OutputCaptureExtension.class)
 class BootRedisTest {
   /** How far ahead of what was written something is waited for: in bytes of the log. */
   private static final int AHEAD = 10_000;
@@ -100,21 +96,6 @@ class BootRedisTest {
               }
               waitsInVain(template);
             });
-  }
-
-  @Test
-  void anApplicationThatEndsWarnsOfNothing(CapturedOutput output) {
-    application
-        .withPropertyValues("spring.data.redis.client-type=lettuce")
-        .run(
-            context -> {
-              StringRedisTemplate template = context.getBean(StringRedisTemplate.class);
-              try (ScopeBlock request = Antipode.scope()) {
-                template.opsForValue().set("k", "hello");
-                Barriers.barrier(BarrierOptions.timeout(Duration.ofSeconds(20)));
-              }
-            });
-    assertThat(output.getAll()).doesNotContain(" WARN ").doesNotContain("Exception");
   }
 
   @Test
