@@ -31,9 +31,9 @@ $(VENV)/.made:
 	@tools/make_venv.sh "$(PYTHON)" "$(VENV)"
 	@touch $@
 
-$(VENV)/.with-%: $(VENV)/.made pyproject.toml testing/pyproject.toml
+$(VENV)/.with-%: $(VENV)/.made pyproject.toml testing/pyproject.toml tools/constraints.txt
 	@echo "installing antipode-xcy[$*] into $(VENV)"
-	@$(PIP) install -e '.[$*]' -e testing
+	@$(PIP) install -c tools/constraints.txt -e '.[$*]' -e testing
 	@touch $@
 
 demo: $(VENV)/.with-bench ## notifications overtake posts, and barrier() prevents it (needs Python alone)

@@ -156,7 +156,8 @@ def run_environment(environment: Environment, wheels: tuple[Path, Path], tree: P
     pip = [python, "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
     run_logged(make, WORK, log, INSTALL_LIMIT_S)
     library, testing = wheels
-    wanted = [f"{library}[test,session]", str(testing), *environment.pins]
+    constraints = ["-c", str(ROOT / "tools" / "constraints.txt")]
+    wanted = [*constraints, f"{library}[test,session]", str(testing), *environment.pins]
     run_logged([*pip, *wanted], WORK, log, INSTALL_LIMIT_S)
     run_logged([str(venv / "bin" / "antipode"), "explain", "1"], tree, log, TESTS_LIMIT_S)
     options = ["-q", "-rs", "-n", "2", "-p", "no:cacheprovider", "--ignore", NOT_OF_THE_WHEEL]
