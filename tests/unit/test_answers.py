@@ -26,6 +26,7 @@ def sent(lineage: Lineage) -> dict[str, str]:
     return headers
 
 
+@pytest.mark.slow
 @given(lineages(), lineages())
 def test_what_is_beyond_adds_up(held: Lineage, other: Lineage) -> None:
     """Who has the one lineage and gets what is beyond it has both, in every field."""
