@@ -54,10 +54,11 @@ def setup(*, skip: Iterable[str] = ()) -> None:
     skipped = _names(skip)
     propagator.instrument()
     with _lock:
-        for target in TARGETS:
-            if target.installed and target.name not in skipped and target not in _wanted:
-                _wanted.add(target)
-                _cover_once_imported(target)
+        found = [each for each in TARGETS if each.installed and each.name not in skipped]
+        new = [each for each in found if each not in _wanted]
+        _wanted.update(new)
+    for target in new:
+        _cover_once_imported(target)
     logger.info("%s", _report(skipped))
 
 
@@ -94,19 +95,20 @@ def _cover_once_imported(target: Target) -> None:
 
 def _cover(target: Target) -> None:
     """Instrument *target*. Who imports it is not harmed by what goes wrong here."""
-    with _lock:
-        if target not in _wanted or target in _covered:
-            return
-        try:
-            integration = import_module(target.integration_module)
+    try:
+        # Without the lock: a thread that imports waits for others that do.
+        integration = import_module(target.integration_module)
+        with _lock:
+            if target not in _wanted or target in _covered:
+                return
             if target.kind:
                 integration.instrument_class(_kind(target))
             else:
                 integration.instrument()
-        except Exception:  # noqa: BLE001 - the application's import goes on
-            logger.warning("setup() does not cover %s", target.name, exc_info=True)
-            return
-        _covered.add(target)
+            _covered.add(target)
+    except Exception:  # noqa: BLE001 - the application's import goes on
+        _wanted.discard(target)
+        logger.warning("setup() does not cover %s", target.name, exc_info=True)
 
 
 def _undo(target: Target) -> None:

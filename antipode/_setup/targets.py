@@ -74,7 +74,6 @@ UNCOVERED = {
     "confluent_kafka": "confluent-kafka",
     "kafka": "kafka-python",
     "asyncpg": "asyncpg",
-    "boto3": "boto3",
     "psycopg": "psycopg",
     "psycopg2": "psycopg2",
 }
@@ -89,6 +88,8 @@ CLIENTS = {
     "pymongo": "pymongo",
     "pika": "pika",
     "aio_pika": "aio-pika",
+    "boto3": "boto3",
+    "aiobotocore": "aiobotocore",
 }
 
 

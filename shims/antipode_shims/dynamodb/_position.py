@@ -76,7 +76,7 @@ class Stamper:
             self.another_process()
 
     def another_process(self) -> None:
-        """Draw the number anew, in a child that a fork made."""
+        """Draw the number again, in a child that a fork made."""
         self._process = secrets.randbelow(_PROCESSES)
         self._lock = threading.Lock()
 
