@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from . import shim as shim
     from . import telemetry as telemetry
     from ._barrier.automatic import barriers
+    from ._barrier.routing import reads_from, reads_from_async
     from ._propagation.propagator import instrument
     from ._request.background import branch
     from ._setup.setup import setup, teardown
@@ -95,6 +96,8 @@ __all__ = [
     "fulfilling",
     "instrument",
     "promise",
+    "reads_from",
+    "reads_from_async",
     "remove",
     "root",
     "scope",
@@ -124,6 +127,8 @@ def __getattr__(name: str) -> object:
         return getattr(import_module(f"{__name__}._setup.setup"), name)
     if name == "branch":
         return import_module(f"{__name__}._request.background").branch
+    if name in ("reads_from", "reads_from_async"):
+        return getattr(import_module(f"{__name__}._barrier.routing"), name)
     if name == "barriers":
         return import_module(f"{__name__}._barrier.automatic").barriers
     msg = f"module {__name__!r} has no attribute {name!r}"

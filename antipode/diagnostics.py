@@ -14,6 +14,8 @@ from ._request.context import context_with
 from ._runtime import observers
 from ._runtime.adoption import AROUND
 from ._runtime.config import exchange_config
+from ._runtime.datastores import clients_without_names
+from ._runtime.process_wide import noting_clients
 from ._runtime.switch import VARIABLE as DISABLED_VARIABLE
 from ._runtime.switch import is_disabled
 
@@ -21,6 +23,7 @@ __all__ = [
     "AROUND",
     "DISABLED_VARIABLE",
     "Store",
+    "clients_without_names",
     "context_with",
     "exchange_config",
     "follows",
@@ -30,6 +33,7 @@ __all__ = [
     "is_disabled",
     "looking_shim",
     "may_be_dependency",
+    "noting_clients",
     "registered",
     "request_of",
     "settle",

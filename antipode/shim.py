@@ -11,7 +11,7 @@ from ._barrier.arguments import Names, names_of, one_of
 from ._barrier.barrier import Cancellable
 from ._barrier.contract import PRIMARY_KEY, Endpoint, Observation, Unreachable, following
 from ._barrier.decisions import PROMISE_GRACE_S, Pacer
-from ._barrier.floor import Floor
+from ._barrier.floor import Floor, StaleRead
 from ._barrier.places import Places
 from ._barrier.pools import Repeated, wait_first, wait_first_async
 from ._barrier.promise import record_seconds
@@ -46,7 +46,11 @@ from ._request.scope import Scope
 from ._runtime.adoption import adopt, disown
 from ._runtime.clock import SYSTEM_CLOCK, UNTRACED, Clock
 from ._runtime.config import Config, config
+from ._runtime.datastores import Datastores, Rule, own_client, place_of, places_in, sentinel_place
+from ._runtime.datastores import named as named_client
 from ._runtime.metrics import count, log_once, logger
+from ._runtime.observers import own_time
+from ._runtime.process_wide import ProcessWide
 from ._runtime.switch import switchable
 from ._runtime.wake import Wake
 
@@ -59,6 +63,7 @@ __all__ = [
     "Cancellable",
     "Clock",
     "Config",
+    "Datastores",
     "Endpoint",
     "Floor",
     "Incomplete",
@@ -68,11 +73,14 @@ __all__ = [
     "Outcome",
     "Pacer",
     "Places",
+    "ProcessWide",
     "ReadsFrom",
     "Repeated",
+    "Rule",
     "Scope",
     "ServerShim",
     "Shim",
+    "StaleRead",
     "Unreachable",
     "Wake",
     "adopt",
@@ -90,8 +98,13 @@ __all__ = [
     "log_once",
     "logger",
     "mark_incomplete",
+    "named_client",
     "names_of",
     "one_of",
+    "own_client",
+    "own_time",
+    "place_of",
+    "places_in",
     "readable",
     "record_read",
     "record_seconds",
@@ -102,6 +115,7 @@ __all__ = [
     "recorded",
     "register",
     "scope_in",
+    "sentinel_place",
     "shared_watcher",
     "shims_of",
     "stored_lineage",

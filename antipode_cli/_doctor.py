@@ -106,7 +106,9 @@ def _settings(settings: Config) -> Check:
     barriers = f"barriers {settings.barriers}, of at most {settings.max_timeout:g} s"
     if settings.barriers == "auto":
         barriers += f"; reads of one request wait {settings.auto_timeout:g} s together, then "
-        barriers += "serve what there is" if settings.on_stale == "serve" else "raise"
+        barriers += {"serve": "serve what there is", "primary": "read at the primary"}.get(
+            settings.on_stale, settings.on_stale
+        )
     said = f"mode {settings.mode}{where}, {barriers}"
     if settings.mode == "off":
         todo = "set ANTIPODE_MODE=enforce, or configure(mode='enforce')"

@@ -8,7 +8,10 @@ import inspect
 import os
 import sys
 import threading
+from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
+
+from antipode.diagnostics import noting_clients
 
 from ._doctor import Verdict, examine
 from ._exits import CLEAN, FINDINGS, UsageError
@@ -55,9 +58,12 @@ def run(given: argparse.Namespace) -> int:
     Raises:
         UsageError: the application cannot be imported.
     """
-    objects = _import(given.app) if given.app else []
-    found = examine(imported=bool(given.app), timeout_s=given.timeout, objects=objects)
-    checks = list(found)
+    for point in entry_points(group="antipode_shims"):
+        point.load()
+    with noting_clients():
+        objects = _import(given.app) if given.app else []
+        found = examine(imported=bool(given.app), timeout_s=given.timeout, objects=objects)
+        checks = list(found)
     write(_lines(checks), sys.stdout)
     status = FINDINGS if any(check.verdict is Verdict.PROBLEM for check in checks) else CLEAN
     if given.app and any(not one.daemon for one in threading.enumerate() if one is not _MAIN):

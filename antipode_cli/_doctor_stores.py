@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from antipode import ConfigurationError, Status, WriteId
-from antipode.diagnostics import follows, holds_any, looking_shim, registered
+from antipode.diagnostics import clients_without_names, follows, holds_any, looking_shim, registered
 from antipode.shim import Unreachable, Wake, shims_of
 
 from ._check import Check, ok, problem, unknown
@@ -23,6 +24,14 @@ _PAUSE_S = 0.05
 _REGISTER = (
     "call the shim()s and instrument_*()s of your datastores in what --app names, or name a "
     "function that does"
+)
+_NAME_THEM = (
+    "where requests depend on what is there, name it in ANTIPODE_DATASTORES and call "
+    "antipode.setup(), or instrument the client"
+)
+_SPELL_ALIKE = (
+    "if they are one datastore, spell it alike in every service: a barrier for one name does not "
+    "hold the reads of the other"
 )
 _UNREACHABLE = (
     "start it, or correct its address in the application: barriers would wait for it until their "
@@ -44,6 +53,9 @@ _AT_READ = "use barrier(at='read') there: the connection that reads is then aske
 
 def stores(*, imported: bool, timeout_s: float, automatic: bool) -> Iterator[Check]:
     """What there is to say of each datastore."""
+    if without := clients_without_names():
+        said = f"clients that nothing instruments: {', '.join(without)}"
+        yield unknown("addresses", said, _NAME_THEM)
     names = registered()
     if not names:
         said = "no datastore is registered"
@@ -58,6 +70,37 @@ def stores(*, imported: bool, timeout_s: float, automatic: bool) -> Iterator[Che
         yield _automatic()
     for name in names:
         yield from _store(name, timeout_s)
+    yield from _doubles(names, timeout_s)
+
+
+def _doubles(names: Iterable[str], timeout_s: float) -> Iterator[Check]:
+    """Datastores that are one store: where a read goes by another name, nothing is waited for."""
+    for name in names:
+        for log in _logs(name, timeout_s):
+            for other in names:
+                if other != name and any(_has(shim, log, timeout_s) for shim in shims_of(other)):
+                    yield unknown(other, f"its server has the log of {name!r}", _SPELL_ALIKE)
+
+
+def _logs(name: str, timeout_s: float) -> set[str]:
+    """The names of the logs that the primaries of *name* write now; none where one is away."""
+    found: set[str] = set()
+    for shim in shims_of(name):
+        with suppress(Exception):  # What is wrong with it was said before.
+            writes = shim.fence(timeout_s=timeout_s) if shim.fences else ()
+            found.update(write.key for write in writes)
+    return found
+
+
+def _has(shim: Store, log: str, timeout_s: float) -> bool:
+    """Whether the server of *shim* has a log, whose name no other store's can have by chance."""
+    start = shim.log_start(log)
+    if start is None:
+        return False
+    with suppress(Exception):  # As above.
+        shown, _ = _look(shim, frozenset([start]), timeout_s)
+        return shown.statuses.get(start) is Status.VISIBLE
+    return False
 
 
 def _automatic() -> Check:

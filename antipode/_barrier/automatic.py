@@ -80,7 +80,8 @@ def demand_of(scope: Scope, shim: Store, called: Demand | None) -> AutomaticDema
         return None
     held = demanded_in(scope, shim.datastore, automatic=True)
     earlier = held if isinstance(held, AutomaticDemand) else None
-    if earlier is not None and earlier.is_of(lineage, settings, called):
+    moves = settings.on_stale == "primary" and shim.reads_from == "replica"
+    if earlier is not None and earlier.is_of(lineage, settings, called) and earlier.moves is moves:
         return earlier
     made = AutomaticDemand(scope, shim, lineage, settings, called)
     if earlier is not None:
@@ -93,7 +94,7 @@ class AutomaticDemand(Demand):
     """What reads of one datastore wait for automatically while their request depends on the same.
 
     Its time is the request's. When that is used up, or no poll can help, the read is answered all
-    the same, and counted, unless ``on_stale="raise"`` is configured.
+    the same, and counted, with ``on_stale="serve"``.
 
     Attributes:
         unknown: datastores of the lineage that are let pass: this process has no shim for them.
@@ -113,12 +114,13 @@ class AutomaticDemand(Demand):
     ) -> None:
         """Find out what *lineage* demands of *shim* that *called* does not."""
         self._of = (lineage, settings, called)
+        self.moves = settings.on_stale == "primary" and shim.reads_from == "replica"
         self._hopeless: Wait | None = None
         self.wanted: frozenset[Dependency] = frozenset()
         absent = absent_of(lineage, own=scope.own)
         reported = settings.on_unknown != "raise"
         self.unknown = frozenset(each.write.datastore for each in absent if reported)
-        if not (absent or _concerns(lineage, shim.datastore)):
+        if not (absent or concerns(lineage, shim.datastore)):
             return  # As most requests at most stores: what follows is not for them.
         now_s, unix_s = shim.clock.monotonic(), shim.clock.unix_s()
         policies = Policies(
@@ -157,7 +159,7 @@ class AutomaticDemand(Demand):
             policies=policies,
             allowance=scope.allowance(),
         )
-        self.raises = settings.on_stale == "raise"
+        self.raises = settings.on_stale == "raise" or self.moves
 
     def is_of(self, lineage: Lineage, settings: Config, called: Demand | None) -> bool:
         """Whether it was made of these."""
@@ -178,7 +180,8 @@ class AutomaticDemand(Demand):
     def flaw(self) -> UnmetError | None:
         """The error of what no poll can show; None where there is no such thing."""
         wait = self._hopeless
-        return None if wait is None else error_of(wait.result(wait.started_s))
+        error = None if wait is None else error_of(wait.result(wait.started_s))
+        return error if error is None else self.marked(error)
 
     def joined(self, later: Demand) -> Demand:
         """The *later* one: it is of more."""
@@ -189,7 +192,7 @@ class AutomaticDemand(Demand):
         del own
 
 
-def _concerns(lineage: Lineage, datastore: str) -> bool:
+def concerns(lineage: Lineage, datastore: str) -> bool:
     """Whether anything in *lineage* is of *datastore*, or of any."""
     if lineage.unknown or lineage.promises:
         return True

@@ -20,7 +20,7 @@ from antipode._runtime.metrics import count, logger
 
 from .arguments import bounded, lineage_of, names_of, one_of, tell_of_stall
 from .decisions import Policies, Wait
-from .floor import Demand, leave
+from .floor import Demand, leave, tell_of_unmet
 from .plan import plan, tell_of_unknown_stores
 from .registry import shims_of
 from .waiter import Waiter, one_server, wait_async, wait_here
@@ -243,6 +243,7 @@ class Barrier:
         error = error_of(result)
         count("barrier_ok" if error is None else f"barrier_{error.code}")
         if error is not None and self._policies.on_unmet == "raise":
+            tell_of_unmet("barrier", error)  # What is returned is its caller's to use.
             raise error
         if error is None:
             self._leave_floors(result)

@@ -6,7 +6,7 @@ import math
 import time
 from typing import TYPE_CHECKING
 
-from antipode._lineage.unmet_errors import UnmetError, error_of
+from antipode._lineage.unmet_errors import IncompleteLineage, UnmetError, error_of
 from antipode._lineage.write_id import Promise, WriteId
 from antipode._runtime import observers
 from antipode._runtime.clock import SYSTEM_CLOCK, Allowance
@@ -57,11 +57,13 @@ class Demand:
         allowance: seconds for holding reads back.
         automatic: whether no barrier was called: reads wait automatically.
         raises: whether a read that is not shown all of it raises, instead of being answered.
+        moves: whether such a read may be made at the primary instead.
         least_look_s: how long a poll may last although the time is up, in seconds.
     """
 
     automatic = False
     raises = True
+    moves = False
     least_look_s = LEAST_LOOK_S
 
     def __init__(
@@ -83,6 +85,11 @@ class Demand:
     def prove(self, server: str, now_s: float) -> None:
         """Note that *server* shows all of it."""
         self._proved = {**self._proved, server: now_s}
+
+    def marked(self, error: UnmetError) -> UnmetError:
+        """The *error* of a read that is not shown all of it: where it may be made instead."""
+        error.at_primary = self.moves
+        return error
 
     @property
     def shown(self) -> bool:
@@ -144,6 +151,44 @@ def demanded_in(scope: Scope, datastore: str, *, automatic: bool = False) -> Dem
     return demands.of.get((datastore, automatic)) if isinstance(demands, Demands) else None
 
 
+class StaleRead:
+    """What a read is counted for once it is answered: it may be stale.
+
+    A client that knows when its reads are answered gives one to :func:`floor` and says so with
+    :meth:`answered`. A read that raises instead was served to nobody, and is not counted.
+    """
+
+    __slots__ = ("_served",)
+
+    def __init__(self) -> None:
+        """Nothing so far."""
+        self._served: dict[str, UnmetError | StaleSnapshot] | None = None
+
+    def serve(self, datastore: str, error: UnmetError | StaleSnapshot) -> None:
+        """Note that a read of *datastore* may go although *error* says it is stale.
+
+        Once for each datastore, however many attempts the client makes.
+        """
+        if self._served is None:
+            self._served = {}
+        self._served.setdefault(datastore, error)
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to count."""
+        return self._served is not None
+
+    def answered(self) -> None:
+        """Count it: the reply has begun, and is no error. Idempotent."""
+        if self._served is not None:
+            served, self._served = self._served, None
+            for datastore, error in served.items():
+                serve(datastore, error)
+
+    def failed(self) -> None:
+        """Forget it: the read raised, or another one begins."""
+        self._served = None
+
+
 class Floor:
     """What the next read of one datastore must see, on whatever connection it is made.
 
@@ -161,8 +206,8 @@ class Floor:
         demands: who asks for what.
         writes: what must be visible.
         promises: what must be fulfilled; none where no shim of the datastore asks for them.
-        served: whether the read is answered although it was not shown all of that.
-        counted: whether it was counted as stale: served, or of an incomplete lineage.
+        served: whether the read may be answered although it was not shown all of that.
+        counted: whether it counts as stale: served, or of an incomplete lineage.
     """
 
     def __init__(
@@ -172,6 +217,7 @@ class Floor:
         *,
         flaw: UnmetError | None = None,
         raises: bool = False,
+        stale: StaleRead | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         """Hold a read back for *demands*.
@@ -182,6 +228,7 @@ class Floor:
             flaw: what no poll can show the read; None for nothing.
             raises: whether a read that was shown all the rest raises *flaw*, instead of being
                 answered.
+            stale: counts it once it is answered; None: it is counted where it is let go.
             clock: what time it is.
         """
         self.datastore = datastore
@@ -190,6 +237,7 @@ class Floor:
         self.promises: frozenset[Promise] = frozenset().union(*(each.promises for each in demands))
         self.served = self.counted = False
         self._flaw, self._raises = flaw, raises
+        self._stale = stale
         self._clock = clock
 
     def proved(self, server: str, *, within_s: float = math.inf) -> bool:
@@ -239,7 +287,7 @@ class Floor:
         """
         if self._flaw is not None:
             if self._raises:
-                raise self._flaw
+                raise refused(self._flaw)
             self._count(self._flaw)
 
     def wait_for(self, demand: Demand, *, is_over: bool = False) -> Wait:
@@ -271,23 +319,24 @@ class Floor:
     def _fail(self, demand: Demand, error: UnmetError) -> None:
         """End a read that is not shown what *demand* wants."""
         if demand.raises:
-            raise error
+            raise refused(demand.marked(error))
         self._serve(error)
 
     def _serve(self, error: UnmetError | StaleSnapshot) -> None:
-        """Answer the read although it is not shown what an automatic demand wants."""
+        """Let the read go although it is not shown what an automatic demand wants."""
         self.served = True
         self._count(error)
 
     def _count(self, error: UnmetError | StaleSnapshot) -> None:
         if not self.counted:
             self.counted = True
-            serve(self.datastore, error)
+            (serve if self._stale is None else self._stale.serve)(self.datastore, error)
 
     def fail_snapshot(self, error: StaleSnapshot, shows: Callable[[Floor], bool]) -> None:
         """End a read whose snapshot is too old.
 
-        It is answered, and counted, where no barrier that was called is against it.
+        It is answered, and counted, where no barrier that was called is against it, nor
+        ``on_stale="primary"``: what reads from an open snapshot cannot go elsewhere.
 
         Args:
             error: says so.
@@ -296,6 +345,8 @@ class Floor:
         Raises:
             StaleSnapshot: *error*, unless the read is answered all the same.
         """
+        if any(each.moves for each in self.demands):
+            raise error
         called = [each for each in self.demands if not each.automatic]
         if len(called) == len(self.demands) or (
             called and not shows(Floor(self.datastore, called, clock=self._clock))
@@ -366,7 +417,7 @@ class Floor:
         if demand.raises and now_s >= wait.deadline_s:
             wait.unreachable(self.datastore, str(cause), now_s)
             if (error := _error_of(wait, now_s)) is not None:
-                raise error from cause
+                raise refused(demand.marked(error)) from cause
 
     def spend(self, demand: Demand, wait: Wait) -> float:
         """Spend the time of *demand* since *wait* began; the moment that it is."""
@@ -528,6 +579,24 @@ def serve(datastore: str, error: UnmetError | StaleSnapshot) -> None:
     observers.telemetry.served(datastore, error.code)
     message = "a read of %r was answered although its request depends on more: %s"
     log_seldom("served_stale", datastore, message, datastore, error)
+
+
+def refused(error: UnmetError) -> UnmetError:
+    """The *error* that ends a read, logged; not where the read may be made at the primary."""
+    if not error.at_primary:
+        tell_of_unmet("read", error)
+    return error
+
+
+def tell_of_unmet(what: str, error: UnmetError) -> None:
+    """Log what a ``barrier`` or ``read`` did not get: each datastore and outcome now and then."""
+    found = {(each.write.datastore, each.status.value) for each in error.unmet}
+    if isinstance(error, IncompleteLineage):
+        found |= {(mark.subject, mark.reason) for mark in error.result.incomplete}
+    message = "a %s did not see all that it depends on in %r (%s). It ended with %s: %s"
+    for datastore, outcome in sorted(found):
+        told = what, datastore, outcome, error.code, error
+        log_seldom(f"unmet_{outcome}", datastore, message, *told)
 
 
 def _error_of(wait: Wait, now_s: float) -> UnmetError | None:

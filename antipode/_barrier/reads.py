@@ -10,7 +10,7 @@ from antipode._request.recording import unscoped
 from antipode._runtime import observers
 
 from .automatic import applies, demand_of
-from .floor import Floor, demanded_in, serve
+from .floor import Floor, demanded_in, refused, serve
 from .plan import tell_of_unknown_stores
 
 if TYPE_CHECKING:
@@ -19,10 +19,14 @@ if TYPE_CHECKING:
     from antipode._request.scope import Scope
 
     from .automatic import AutomaticDemand
+    from .floor import StaleRead
     from .store import Store
 
 
-def floor(shim: Store, *, reads: bool = True, who: object = None) -> Floor | None:
+@observers.own_time
+def floor(
+    shim: Store, *, reads: bool = True, who: object = None, stale: StaleRead | None = None
+) -> Floor | None:
     """What the next read by a client of *shim* must see. For instrumented clients.
 
     Asked once for each covered read, just before it is sent: a dry run judges it here. A read
@@ -34,6 +38,8 @@ def floor(shim: Store, *, reads: bool = True, who: object = None) -> Floor | Non
         reads: False where it is not known yet whether anything is read, for more of a read that
             was asked for already.
         who: the connection or session that reads, as :func:`record_uncommitted` has it.
+        stale: is told when the read is answered, and counts it then. None: it is counted here,
+            or where the floor lets it go, though its server may refuse it.
 
     Raises:
         UnmetError: automatic barriers raise, and it is known without a poll that something cannot
@@ -56,11 +62,13 @@ def floor(shim: Store, *, reads: bool = True, who: object = None) -> Floor | Non
             demands.append(automatic)
         flaw = _flaw(automatic) if reads else None
     if flaw is not None and raises and called is None:
-        raise flaw
+        raise refused(flaw)
     if demands:
-        return Floor(shim.datastore, demands, flaw=flaw, raises=raises, clock=shim.clock)
+        return Floor(
+            shim.datastore, demands, flaw=flaw, raises=raises, stale=stale, clock=shim.clock
+        )
     if flaw is not None:
-        serve(shim.datastore, flaw)
+        (serve if stale is None else stale.serve)(shim.datastore, flaw)
     return None
 
 

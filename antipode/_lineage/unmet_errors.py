@@ -16,9 +16,12 @@ class UnmetError(AntipodeError):
 
     Attributes:
         result: every outcome of the barrier, met and unmet.
+        at_primary: whether it ends a read that may be made at the primary instead
+            (``on_stale="primary"``).
     """
 
     code = "unmet"
+    at_primary = False
 
     def __init__(self, message: str, result: BarrierResult) -> None:
         """Keep the whole result with the message."""

@@ -21,7 +21,7 @@ from opentelemetry.propagators.textmap import (
 from antipode._lineage.errors import ConfigurationError
 from antipode._lineage.grammar import MEMBER
 from antipode._request.context import BAGGAGE_KEY, KEY, LiveText, context_with, is_bare, scope_in
-from antipode._runtime import switch
+from antipode._runtime import observers, switch
 from antipode._runtime.config import config
 from antipode._runtime.metrics import count, log_once
 from antipode._runtime.switch import switchable
@@ -80,6 +80,7 @@ class AntipodePropagator(TextMapPropagator):
         """The wrapped propagator's."""
         return self.inner.fields
 
+    @observers.own_time
     def extract(
         self,
         carrier: CarrierT,
@@ -125,6 +126,7 @@ class AntipodePropagator(TextMapPropagator):
         config()  # Asked for first here, perhaps: a dry run begins with it.
         return arrived(carrier, texts, found)
 
+    @observers.own_time
     def inject(
         self,
         carrier: CarrierT,
@@ -144,14 +146,18 @@ class AntipodePropagator(TextMapPropagator):
             (self.inner if rest is None else rest).inject(carrier, context, setter)
             return
         entries = baggage.get_all(context)
-        handle = entries.get(MEMBER) if len(entries) == 1 else None
-        if self._rest is not None and isinstance(handle, LiveText):
+        found = entries.get(MEMBER)
+        handle = found if isinstance(found, LiveText) else None
+        if handle is not None and self._rest is not None and len(entries) == 1:
             self._rest.inject(carrier, context, setter)
-            _inject_alone(carrier, setter, str(handle))
+            _inject_alone(carrier, setter, handle)
             return
+        if handle is not None and (there := members([_given(carrier)])):
+            together = handle.scope.text_with(str(handle), there)
+            context = baggage.set_baggage(MEMBER, together, context)
         checking = _Checking(setter, alone=len(entries) == 1)
         self.inner.inject(carrier, context, checking)
-        if checking.lost and isinstance(baggage.get_baggage(MEMBER, context), LiveText):
+        if checking.lost and handle is not None:
             count("baggage_over_limit")
             message = (
                 "the baggage header exceeds %d bytes or %d members: the lineage goes first, others "
@@ -161,15 +167,24 @@ class AntipodePropagator(TextMapPropagator):
             self.inner.inject(carrier, _ours_first(context), _Trimming(setter))
 
 
-def _inject_alone(carrier: CarrierT, setter: Setter[CarrierT], text: str) -> None:
-    """Inject *text* as the only member of the baggage, as the stock propagator would.
+def _inject_alone(carrier: CarrierT, setter: Setter[CarrierT], handle: LiveText) -> None:
+    """Inject *handle* as the only member of the baggage, as the stock propagator would.
 
     To quote what needs no quoting and to search for limits that it cannot reach takes the stock
     one longer than all of ours.
     """
+    text, given = str(handle), _given(carrier)
+    if given:
+        header = with_member(given, handle.scope.text_with(text, members([given])))
+    else:
+        header = f"{MEMBER}={text}"
+    setter.set(carrier, BAGGAGE, header)
+
+
+def _given(carrier: object) -> str:
+    """The baggage header that the application has set; empty where there is none to be seen."""
     given = carrier.get(BAGGAGE) if isinstance(carrier, Mapping) else None
-    own = given if isinstance(given, str) else None
-    setter.set(carrier, BAGGAGE, with_member(own, text) if own else f"{MEMBER}={text}")
+    return given if isinstance(given, str) else ""
 
 
 def _without_baggage(inner: TextMapPropagator) -> tuple[TextMapPropagator | None, bool]:
@@ -228,25 +243,16 @@ class _Checking(Setter[CarrierT]):
             # Some SDKs pass the first members on alone.
             among = value if value.count(",") < MAX_MEMBERS else _first(value)
             self.lost = not has_member(among) or len(value) > MAX_HEADER_BYTES
-            if self._alone and isinstance(carrier, Mapping):
-                value = _beside(carrier.get(BAGGAGE), value)
+            if self._alone and (given := _given(carrier)):
+                # Where our member is all baggage there is, it would replace the user's own header.
+                (text,) = members([value])
+                value = with_member(given, text)
         self._setter.set(carrier, key, value)
 
 
 def _first(header: str) -> str:
     """The members of *header* that every SDK passes on."""
     return ",".join(header.split(",", MAX_MEMBERS)[:MAX_MEMBERS])
-
-
-def _beside(given: object, value: str) -> str:
-    """The header *value*, which holds our member alone, and the members of the one *given*.
-
-    Where our member is all baggage there is, it would replace a header that is the user's own.
-    """
-    if not isinstance(given, str) or not given:
-        return value
-    (text,) = members([value])
-    return with_member(given, text)
 
 
 class _Trimming(Setter[CarrierT]):

@@ -138,18 +138,26 @@ def unreadable(subject: str, why: str) -> Lineage:
     return Lineage(incomplete=[(subject, "unreadable")])
 
 
-def stored_text(lineage: Lineage) -> str:
+@observers.own_time
+def stored_text(lineage: Lineage, *, room: int = MAX_TEXT) -> str:
     """What to store with a value, or to put into a message, for *lineage*.
 
     Within ``max_lineage_bytes`` and ``egress``, as every lineage that leaves the process: what
     does not fit, or may not leave, is marked as missing in the text.
+
+    Args:
+        lineage: what the value depends on.
+        room: bytes that the text may have at most, where the store has less for it.
+
+    Raises:
+        LineageTooLarge: *room* is too small for the mark itself.
     """
     if lineage.unknown:
         lineage = without_notes(lineage)
     settings, recorder = config(), observers.history
     text = encode_bounded(
         lineage,
-        max_bytes=settings.max_lineage_bytes,
+        max_bytes=min(settings.max_lineage_bytes, room + MEMBER_OVERHEAD),
         egress=settings.egress,
         notes=frozenset() if recorder is None else recorder.label(),
     )
@@ -157,6 +165,7 @@ def stored_text(lineage: Lineage) -> str:
     return text
 
 
+@observers.own_time
 def stored_lineage(datastore: str, text: str | bytes | None) -> Lineage:
     """The lineage that was stored with a value of *datastore*.
 

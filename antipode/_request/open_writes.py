@@ -31,14 +31,15 @@ class OpenTransaction:
         datastore: where.
         line: of the application's code that wrote first: its code, and the number of the line.
         is_over: whether it was committed or rolled back, or its connection is lost.
+        left: whether something was sent from its request while it was open.
     """
 
-    __slots__ = ("_who", "datastore", "is_over", "line")
+    __slots__ = ("_who", "datastore", "is_over", "left", "line")
 
     def __init__(self, datastore: str, who: object) -> None:
         """*who*, a client's connection or session, has just written."""
         self.datastore = datastore
-        self.is_over = False
+        self.is_over = self.left = False
         frame = caller()
         self.line = frame.f_code, frame.f_lineno
         number = id(who)
@@ -120,6 +121,27 @@ def tell_of_unseen(what: str, scope: observers.Request, transaction: OpenTransac
         "committed yet: commit it before, or read within that transaction"
     )
     log_once("read_before_commit", datastore, (here, there), message, what, datastore, here, there)
+
+
+def tell_of_unsent(scope: Attaches) -> None:
+    """Count, and once for each pair of places log, what leaves without the writes of *scope*.
+
+    A message, a call or an answer: each transaction that is open counts once. The position of its
+    writes does not exist yet.
+    """
+    for _, transaction in open_in(scope):
+        if not transaction.left:
+            transaction.left = True
+            _tell_of_unsent(transaction.datastore, call_site(), transaction.site)
+
+
+def _tell_of_unsent(datastore: str, here: str, there: str) -> None:
+    count("sent_before_commit", datastore)
+    message = (
+        "what leaves at %s does not depend on what the same request wrote to %r at %s: its "
+        "transaction is not committed yet, so the write has no position. Commit it before"
+    )
+    log_once("sent_before_commit", datastore, (here, there), message, here, datastore, there)
 
 
 def _after_fork() -> None:

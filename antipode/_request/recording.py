@@ -36,6 +36,7 @@ _ADVICE = {
 _LINKS = {"read": "of", "promise": "on"}
 
 
+@observers.own_time
 def record_write(*writes: WriteId) -> None:
     """Enter committed writes into the current scope. For shims, after the store's reply.
 
@@ -139,6 +140,7 @@ def lineage_not_stored(datastore: str, what: str) -> None:
     )
 
 
+@observers.own_time
 def record_read(lineage: Lineage) -> None:
     """Merge what a read found into the current scope: who reads depends on what was read."""
     held = scope_in()

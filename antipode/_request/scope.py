@@ -23,7 +23,7 @@ from antipode._runtime.config import config
 from antipode._runtime.metrics import count
 
 from .lineage_text import encode_bounded, kept, readable
-from .open_writes import open_in
+from .open_writes import open_in, tell_of_unsent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -97,6 +97,8 @@ class Scope:
     holder: Holder | None = None
     #: What :func:`stop` detaches; for :func:`root`, which has no block to do it at the end.
     root_token: Token[Context] | None = None
+    #: How long the library's own code has run for it, in seconds, while somebody records that.
+    spent_s = 0.0
     _allowance: Allowance | None = None
     _lineage = _EMPTY
     _came = _EMPTY
@@ -284,6 +286,9 @@ class Scope:
         """Note that the request is over; branches that still run keep the lineage."""
         self.carrier = self.holder = None
         self.open = False
+        if self.spent_s:
+            observers.telemetry.spent(self.spent_s)
+            self.spent_s = 0.0
 
     def stop(self) -> None:
         """Discard the lineage and what is attached, for all branches."""
@@ -304,6 +309,8 @@ class Scope:
 
     def text(self) -> str:
         """The lineage as it leaves this process in baggage: bounded and filtered."""
+        if self.attached:  # As for few requests.
+            tell_of_unsent(self)
         settings = config()
         held = self._text
         if held and held[0] is self._lineage and held[1] is settings and self._plain(held[2]):
@@ -319,13 +326,25 @@ class Scope:
         observers.telemetry.left("baggage", text, lineage)
         return text
 
+    def text_with(self, text: str, there: Iterable[str]) -> str:
+        """*text*, its own of now, and the texts of *there* together, shortened as a whole.
+
+        Anyone may be the author of those: a header has them already.
+        """
+        others = [readable(INCOMING_SUBJECT, each) for each in there if each != text]
+        if not others:
+            return text
+        self.leaves()
+        return _text(self.leaving.merge(*others), config(), self._notes())
+
     def _plain(self, notes: frozenset[str]) -> bool:
         """Whether what leaves is the lineage alone: no branch, no read, no *notes* to come."""
         more = self._incoming or self._deferred or self._branches or notes
         return not more and observers.noting is None
 
     def leaves(self) -> None:
-        """Notify a dry run that something is sent, whether or not a lineage goes with it."""
+        """Note that something is sent, whether or not a lineage goes with it."""
+        tell_of_unsent(self)
         if (observer := observers.dry_run) is not None:
             observer.leaves(self)
 
@@ -342,6 +361,7 @@ class Scope:
 
     def answer(self) -> str:
         """What the response carries: the text of what was added."""
+        tell_of_unsent(self)
         added = self.added()
         if added is _EMPTY and observers.noting is None:
             return NOTHING

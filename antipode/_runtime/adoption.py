@@ -42,7 +42,7 @@ def disown(instance: object, mixin: type) -> None:
     """Undo :func:`adopt`: nothing is left of it."""
     instance.__class__ = next(each for each in type(instance).__bases__ if each is not mixin)
     # mysqlclient's connections let no attribute be deleted otherwise.
-    held = vars(instance)
+    held = getattr(instance, "__dict__", {})
     for name in [name for name in held if name.startswith(_ATTRIBUTE)]:
         del held[name]
 
@@ -50,6 +50,8 @@ def disown(instance: object, mixin: type) -> None:
 @lru_cache(maxsize=256)
 def _mixed(mixin: type, plain: type, direct: tuple[tuple[str, str], ...]) -> type:
     names: dict[str, object] = {"__module__": plain.__module__}
+    if not plain.__dictoffset__:  # Only a class without room of its own can take its place.
+        names["__slots__"] = ()
     for name, own in direct:
         if (method := getattr(plain, own, None)) is not None:
             names[name] = method

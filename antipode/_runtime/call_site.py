@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _LIBRARIES = frozenset(
     """
     antipode antipode_shims redis pika aio_pika aiormq contextlib pymongo pymysql aiomysql MySQLdb
+    psycopg psycopg_pool psycopg2 asyncpg
     sqlalchemy django asgiref flask werkzeug starlette fastapi anyio uvicorn gunicorn aiohttp celery
     kombu billiard grpc opentelemetry wrapt
     """.split()  # noqa: SIM905 - a table that is read by eye

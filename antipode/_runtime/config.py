@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
+    from .datastores import Datastores, Rule
+
 Mode = Literal["enforce", "dry-run", "off"]
 MODES = ("enforce", "dry-run", "off")
 Policy = Literal["raise", "report"]
 Barriers = Literal["explicit", "auto"]
 BARRIERS = ("explicit", "auto")
-OnStale = Literal["serve", "raise"]
+OnStale = Literal["serve", "raise", "primary"]
 #: A lineage of one mark, ``1~isize.-``, and its member name fit in this.
 MIN_LINEAGE_BYTES = 64
 #: Members over this size are dropped by SDKs, silently.
@@ -51,6 +53,7 @@ class Config:
     egress: frozenset[str] | None = None
     egress_hosts: frozenset[str] | None = None
     peers: _peers.Peers = ()
+    datastores: tuple[Rule, ...] = ()
     dry_run_dir: str | None = None
     history_dir: str | None = None
     app_packages: frozenset[str] | None = None
@@ -75,6 +78,7 @@ class Settings(TypedDict, total=False):
     egress: Iterable[str] | None
     egress_hosts: Iterable[str] | None
     peers: Mapping[str, _peers.Answers]
+    datastores: Datastores
     dry_run_dir: str | os.PathLike[str] | None
     history_dir: str | os.PathLike[str] | None
     app_packages: Iterable[str] | None
@@ -153,14 +157,15 @@ def configure(**settings: Unpack[Settings]) -> None:
         on_incomplete (Policy): what a barrier does about an incomplete lineage: ``raise`` or
             ``report``.
         on_unscoped (Policy | None): what a write, or a barrier without a lineage, does without a
-            scope: ``report`` (count it and log once for each call site) or ``raise``; None: writes
-            report, and barriers and checks raise, since they would wait for nothing.
+            scope: ``report`` (count it and log once a call site) or ``raise``; None: writes report,
+            and barriers and checks raise.
         barriers (Barriers): ``explicit``: reads wait where :func:`barrier` was called; ``auto``:
             every read of an instrumented client waits for what its request depends on there.
         auto_timeout (float): how long automatic barriers may hold the reads of one request back, in
             seconds, for all of them together, at most ``max_timeout``; 0: never.
         on_stale (OnStale): what such a read does whose time is up, or of which waiting makes no
-            sense: ``serve`` what there is, and count it, or ``raise`` as a barrier does.
+            sense: ``serve`` what there is, and count it, ``raise`` as a barrier does, or be made at
+            the ``primary``, where its client has one, and else raise.
         egress (Iterable[str] | None): the datastores whose entries may leave this process, in
             whatever way; None for all.
         egress_hosts (Iterable[str] | None): the hosts that instrumented clients send lineages to,
@@ -168,15 +173,16 @@ def configure(**settings: Unpack[Settings]) -> None:
             below it, each with ``:`` and a port where it is of that port alone; None for all.
         peers (Mapping[str, Answers]): whether those whom instrumented clients call answer with
             lineages: hosts as above, each with the path below which it holds or without, and
-            ``always``, ``never`` or ``auto``: learnt from successful answers.
-            ``orders.internal/v1=always`` as variable.
+            ``always``, ``never`` or ``auto``, learnt from answers: ``orders.internal/v1=always``.
+        datastores (Datastores): the datastore at each address, whose clients :func:`setup` and
+            the stores' ``instrument()`` instrument: names with URLs, ``?reads_from=replica`` at
+            those of replicas. ``posts=mysql://db:3306, feed=redis://cache:6379/0`` as variable.
         dry_run_dir (str | PathLike[str] | None): the directory into which a dry run writes its
             records, a file for each process; made where it is missing. None: it writes none.
         history_dir (str | PathLike[str] | None): the same for what Table 2 shims write and read,
             for ``antipode check``. None: nothing is recorded.
-        app_packages (Iterable[str] | None): installed packages, or modules, that are the
-            application's, whose lines logs and dry runs name. None: as the frameworks' handlers
-            show.
+        app_packages (Iterable[str] | None): packages, or modules, that are the application's,
+            whose lines logs and dry runs name. None: as the frameworks' handlers show.
 
     Raises:
         ConfigurationError: a value is outside what its setting takes.
@@ -215,7 +221,7 @@ def _validated(new: Config) -> Config:
     _one_of("mode", new.mode, MODES)
     _one_of("on_incomplete", new.on_incomplete, ("raise", "report"))
     _one_of("barriers", new.barriers, BARRIERS)
-    _one_of("on_stale", new.on_stale, ("serve", "raise"))
+    _one_of("on_stale", new.on_stale, ("serve", "raise", "primary"))
     for name in ("on_unknown", "on_unscoped"):
         if getattr(new, name) is not None:
             _one_of(name, getattr(new, name), ("raise", "report"))
@@ -281,6 +287,7 @@ def _from_environment() -> Config:
         "egress_hosts": _read_names,
         "app_packages": _read_names,
         "peers": _read_peers,
+        "datastores": _read_datastores,
     }
     given: dict[str, object] = {}
     for setting in fields(Config):
@@ -307,12 +314,25 @@ def _take_peers(name: str, value: object) -> object:
     return tuple(sorted(value.items(), key=str))
 
 
+def _take_datastores(_: str, value: object) -> object:
+    from .datastores import taken  # Few processes have any.
+
+    return taken(cast("Datastores", value))
+
+
+def _read_datastores(_: str, text: str) -> object:
+    from .datastores import parsed
+
+    return parsed(text)
+
+
 #: How the values of arguments are held, where that is not as they are.
 _TAKEN: dict[str, Callable[[str, object], object]] = {
     "egress": _take_names,
     "egress_hosts": _take_names,
     "app_packages": _take_names,
     "peers": _take_peers,
+    "datastores": _take_datastores,
     "dry_run_dir": _take_path,
     "history_dir": _take_path,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from typing import NamedTuple
@@ -82,3 +83,13 @@ def log_once(name: str, datastore: str, site: object, message: str, *args: objec
             return
         _logged.add(mark)
     logger.warning(message, *args)
+
+
+def _after_fork() -> None:
+    """Another thread of the parent, which polls a server say, may have held it."""
+    global _lock  # noqa: PLW0603 - one for each process
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

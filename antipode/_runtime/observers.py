@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R", bound="BarrierResult | None")
+_T = TypeVar("_T")
 
 
 class Request(Protocol):
@@ -249,6 +250,16 @@ class Telemetry(Protocol):
         """A read of *datastore* was answered although its request depends on more."""
         ...
 
+    def timed(
+        self, function: Callable[..., _T], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> _T:
+        """Call *function*; how long it took is time that the library took of the request."""
+        ...
+
+    def spent(self, seconds: float) -> None:
+        """A request is over for which the library's own code ran for *seconds*."""
+        ...
+
     def operation(
         self, name: str
     ) -> AbstractContextManager[Callable[[BarrierResult | None], None]]:
@@ -264,6 +275,21 @@ history: Recorder | None = None
 noting: Notes | None = None
 #: What records for OpenTelemetry. ``antipode._startup`` puts it here before anything is called.
 telemetry = cast("Telemetry", None)
+
+
+def own_time(function: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Count the time of each call as the library's own, in its request. For what waits for nothing.
+
+    A call within another such call counts once.
+    """
+
+    @functools.wraps(function)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        if not telemetry.recording():
+            return function(*args, **kwargs)
+        return telemetry.timed(function, args, kwargs)
+
+    return call
 
 
 def traced(operation: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:

@@ -1,5 +1,5 @@
 """One call that covers a process: every framework, client, thread and loop that is integrated.
 
-`setup` has the call, `targets` what it covers, `imports` waits for modules, and `instrumentor` is
-for ``opentelemetry-instrument``. Integrations are imported by name, once what they integrate is.
+`setup` has the call, `targets` what it covers, and `instrumentor` is for
+``opentelemetry-instrument``. Integrations are imported by name, once what they integrate is.
 """

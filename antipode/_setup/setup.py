@@ -9,20 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 from antipode._lineage.errors import ConfigurationError
 from antipode._propagation import propagator
+from antipode._runtime.config import config
+from antipode._runtime.datastores import forget_clients
+from antipode._runtime.imports import forget, when_imported
 from antipode._runtime.metrics import logger
 from antipode._runtime.switch import switchable
 
-from .imports import forget, when_imported
-from .targets import ALIASES, NAMES, TARGETS, clients, uncovered
+from .targets import ALIASES, NAMES, STORES, TARGETS, clients, uncovered
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+
+    from antipode._runtime.datastores import Rule
 
     from .targets import Target
 
 _lock = threading.RLock()
 _wanted: set[Target] = set()
 _covered: set[Target] = set()
+_waiting: list[Callable[[], None]] = []
 
 
 @switchable
@@ -37,7 +42,10 @@ def setup(*, skip: Iterable[str] = ()) -> None:
     place of these calls; those for single objects stay, for what it does not know: an application
     that is a function, an option such as ``session=``.
 
-    Clients of datastores are instrumented with the name of their datastore, each by its own call.
+    Clients of Redis, MySQL, MariaDB, PostgreSQL, MongoDB, RabbitMQ, ActiveMQ, DynamoDB, S3 and SNS
+    are instrumented by the setting ``datastores`` (``ANTIPODE_DATASTORES``), which says which
+    datastore is at which address; a client whose address it does not name stays as it is, and
+    ``antipode doctor`` lists it. What a call for one client says goes before it.
 
     It logs one line: what is covered, and what is installed and is not. Idempotent. Under
     ``opentelemetry-instrument`` it is called already; ``OTEL_PYTHON_DISABLED_INSTRUMENTATIONS``
@@ -46,20 +54,23 @@ def setup(*, skip: Iterable[str] = ()) -> None:
     Args:
         skip: what to leave alone, of ``starlette`` (or ``fastapi``), ``flask``, ``django``,
             ``aiohttp-server``, ``grpc``, ``celery``, ``aiohttp-client``, ``httpx``, ``requests``,
-            ``threads``, ``processes``, ``asyncio``.
+            ``threads``, ``processes``, ``asyncio``, ``redis``, ``mysql``, ``mongodb``,
+            ``postgresql``, ``rabbitmq``, ``activemq``, ``dynamodb``, ``s3``, ``sns``.
 
     Raises:
-        ConfigurationError: *skip* has another name.
+        ConfigurationError: *skip* has another name, or a setting is malformed.
     """
     skipped = _names(skip)
+    rules = config().datastores
     propagator.instrument()
     with _lock:
-        found = [each for each in TARGETS if each.installed and each.name not in skipped]
+        every = (*TARGETS, *STORES)
+        found = [each for each in every if each.installed and each.name not in skipped]
         new = [each for each in found if each not in _wanted]
         _wanted.update(new)
     for target in new:
         _cover_once_imported(target)
-    logger.info("%s", _report(skipped))
+    logger.info("%s", _report(skipped, rules))
 
 
 def teardown() -> None:
@@ -71,9 +82,11 @@ def teardown() -> None:
     with _lock:
         for target in _covered:
             _undo(target)
-        forget()
+        forget(_waiting)
+        _waiting.clear()
         _covered.clear()
         _wanted.clear()
+    forget_clients()
     propagator.uninstrument()
 
 
@@ -87,10 +100,15 @@ def _names(skip: Iterable[str]) -> set[str]:
 
 
 def _cover_once_imported(target: Target) -> None:
-    if target.module:
-        when_imported(target.module, lambda: _cover(target))
-    else:
+    if not target.module:
         _cover(target)
+        return
+
+    def cover() -> None:
+        _cover(target)
+
+    _waiting.append(cover)
+    when_imported(target.module, cover)
 
 
 def _cover(target: Target) -> None:
@@ -123,7 +141,7 @@ def _kind(target: Target) -> Any:  # noqa: ANN401 - a class of any framework
     return getattr(sys.modules[target.module], target.kind)
 
 
-def _report(skipped: set[str]) -> str:
+def _report(skipped: set[str], rules: Iterable[Rule]) -> str:
     """What is covered, in one line."""
     names = dict.fromkeys(each.name for each in TARGETS if each in _wanted)
     parts = [f"setup() covers {', '.join(names)}"]
@@ -131,6 +149,12 @@ def _report(skipped: set[str]) -> str:
         parts.append(f"skipped: {', '.join(sorted(skipped))}")
     if missing := uncovered():
         parts.append(f"installed and not covered: {', '.join(missing)}")
-    if found := clients():
+    if rules:
+        parts.append(f"datastores: {', '.join(sorted({_shown(each) for each in rules}))}")
+    if found := clients(frozenset(rule.store for rule in rules) | skipped):
         parts.append(f"to be instrumented with the names of their datastores: {', '.join(found)}")
     return "; ".join(parts)
+
+
+def _shown(rule: Rule) -> str:
+    return f"{rule.datastore} ({rule.store})"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 
 _INTEGRATIONS = "antipode.integrations"
+_SHIMS = "antipode_shims"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class Target:
         integration: our module.
         kind: the class of *module* whose instances are applications; empty where the integration
             covers the process by itself.
+        within: the package of our module.
     """
 
     name: str
@@ -26,11 +28,12 @@ class Target:
     module: str
     integration: str
     kind: str = ""
+    within: str = _INTEGRATIONS
 
     @property
     def integration_module(self) -> str:
         """The full name of our module."""
-        return f"{_INTEGRATIONS}.{self.integration}"
+        return f"{self.within}.{self.integration}"
 
     @property
     def installed(self) -> bool:
@@ -62,9 +65,24 @@ TARGETS = (
     Target("processes", "", "", "processes"),
     Target("asyncio", "", "", "asyncio"),
 )
+#: Clients of datastores, whose names come from the setting ``datastores``.
+STORES = (
+    Target("redis", "redis", "redis", "redis", within=_SHIMS),
+    Target("mysql", "pymysql", "pymysql.connections", "mysql", within=_SHIMS),
+    Target("mysql", "aiomysql", "aiomysql.connection", "mysql", within=_SHIMS),
+    Target("mysql", "MySQLdb", "MySQLdb.connections", "mysql", within=_SHIMS),
+    Target("mongodb", "pymongo", "pymongo", "mongodb", within=_SHIMS),
+    Target("postgresql", "psycopg", "psycopg", "postgresql", within=_SHIMS),
+    Target("rabbitmq", "pika", "pika", "rabbitmq", within=_SHIMS),
+    Target("rabbitmq", "aio_pika", "aio_pika", "rabbitmq", within=_SHIMS),
+    Target("activemq", "stomp", "stomp.connect", "activemq", within=_SHIMS),
+    Target("dynamodb", "botocore", "botocore.client", "dynamodb", within=_SHIMS),
+    Target("s3", "botocore", "botocore.client", "s3", within=_SHIMS),
+    Target("sns", "botocore", "botocore.client", "sns", within=_SHIMS),
+)
 #: Names of frameworks that are covered by what they are built on.
 ALIASES = {"fastapi": "starlette"}
-NAMES = tuple(dict.fromkeys(target.name for target in TARGETS))
+NAMES = tuple(dict.fromkeys(target.name for target in (*TARGETS, *STORES)))
 
 #: What carries requests or writes and is not covered, by the package that is imported.
 UNCOVERED = {
@@ -74,22 +92,17 @@ UNCOVERED = {
     "confluent_kafka": "confluent-kafka",
     "kafka": "kafka-python",
     "asyncpg": "asyncpg",
-    "psycopg": "psycopg",
     "psycopg2": "psycopg2",
 }
 #: What is there because another package that is covered needs it.
 _ONLY_BENEATH = {"urllib3": "requests"}
-#: Clients of datastores, each of which is instrumented with the name of its datastore.
-CLIENTS = {
-    "redis": "redis",
+#: The packages of clients as they are called where they are installed.
+_DISTRIBUTIONS = {
     "pymysql": "PyMySQL",
     "MySQLdb": "mysqlclient",
-    "aiomysql": "aiomysql",
-    "pymongo": "pymongo",
-    "pika": "pika",
     "aio_pika": "aio-pika",
-    "boto3": "boto3",
-    "aiobotocore": "aiobotocore",
+    "stomp": "stomp.py",
+    "botocore": "boto3",
 }
 
 
@@ -103,6 +116,11 @@ def uncovered() -> list[str]:
     ]
 
 
-def clients() -> list[str]:
-    """The installed clients of datastores."""
-    return [name for package, name in CLIENTS.items() if is_installed(package)]
+def clients(named: frozenset[str]) -> list[str]:
+    """The installed clients of datastores that have no name: of stores that *named* leaves out."""
+    found = (
+        _DISTRIBUTIONS.get(each.package, each.package)
+        for each in STORES
+        if each.name not in named and each.installed
+    )
+    return list(dict.fromkeys(found))

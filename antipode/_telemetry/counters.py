@@ -155,6 +155,11 @@ COUNTERS: dict[str, Counter] = {
         "{read}",
         "Reads and barriers that cannot see what their request wrote in an open transaction",
     ),
+    "sent_before_commit": Counter(
+        "antipode.sent_before_commit",
+        "{transaction}",
+        "Open transactions whose request sent something that does not depend on what they wrote",
+    ),
     "receipts_lost": Counter(
         "antipode.lost_receipts", "{queue}", "Times at which receipts of messages began again"
     ),
@@ -228,6 +233,11 @@ COUNTERS: dict[str, Counter] = {
         "antipode.served_stale_reads",
         "{read}",
         "Reads that automatic barriers let go although their request depends on more",
+    ),
+    "reads_at_primary": Counter(
+        "antipode.reads_at_primary",
+        "{read}",
+        "Reads that went to the primary because a replica did not show what they depend on",
     ),
     "session_forged": _ignored_session("forged"),
     "session_old": _ignored_session("old"),

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from opentelemetry import context as otel_context
 
@@ -20,6 +21,7 @@ from antipode._barrier.decisions import Pacer
 from antipode._barrier.registry import shims_of
 from antipode._lineage.errors import AntipodeError
 from antipode._lineage.unmet_errors import UnmetError, error_of
+from antipode._request.context import scope_in
 from antipode._runtime.metrics import OTHER, logger, metrics
 
 from .counters import counter_of
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
     Opened = tuple[Span, Token[Context]]
 
+T = TypeVar("T")
 SCOPE = "antipode"
 #: What takes less is no wait: the pause between two polls is never shorter.
 LEAST_WAIT_S = Pacer.LEAST_S
@@ -52,6 +55,7 @@ ASK_EVERY_S = 0.1
 _API = ("opentelemetry.trace", "opentelemetry.metrics")
 
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_SHORT = (1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1)
 _BYTES = (32, 64, 128, 256, 512, 1024, 2048, 4096)
 _ENTRIES = (0, 1, 2, 4, 8, 16, 32, 64, 128)
 _OK = {
@@ -72,6 +76,13 @@ class Instruments:
         )
         self.waits = _histogram(
             meter, "antipode.wait.duration", "s", "Time that something waited", _SECONDS
+        )
+        self.overheads = _histogram(
+            meter,
+            "antipode.request.overhead",
+            "s",
+            "Time that the library's own code took in a request, without waits",
+            _SHORT,
         )
         self.sizes = _histogram(
             meter, "antipode.lineage.size", "By", "Length of lineages as they leave", _BYTES
@@ -217,6 +228,41 @@ def left(carrier: str, text: str, lineage: Lineage) -> None:
         made.entries.record(len(lineage), attributes)
     except Exception:  # noqa: BLE001 - telemetry never raises
         logger.debug("a lineage was not recorded", exc_info=True)
+
+
+class _Running(threading.local):
+    """Whether this thread is in a call whose time is counted."""
+
+    timed = False
+
+
+_running = _Running()
+
+
+def timed(function: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
+    """Call *function*, and add its time to the scope that it ran in, or that it opened."""
+    if _running.timed:
+        return function(*args, **kwargs)
+    _running.timed = True
+    result: T | None = None
+    begun_s = time.perf_counter()
+    try:
+        result = function(*args, **kwargs)
+        return result
+    finally:
+        _running.timed = False
+        scope = scope_in(result if isinstance(result, otel_context.Context) else None)
+        if scope is not None:
+            # Without a lock: what two threads at once may lose here are microseconds.
+            scope.spent_s += time.perf_counter() - begun_s
+
+
+def spent(seconds: float) -> None:
+    """Record for how long the library's own code ran in a request, which is over."""
+    try:
+        instruments().overheads.record(seconds)
+    except Exception:  # noqa: BLE001 - telemetry never raises
+        logger.debug("the time of a request was not recorded", exc_info=True)
 
 
 def held(waited_s: float, result: Callable[[], BarrierResult]) -> None:
@@ -397,3 +443,13 @@ def _end(span: Span, token: Token[Context]) -> None:
         span.end()
     except Exception:  # noqa: BLE001 - telemetry never raises
         logger.debug("a span was not ended", exc_info=True)
+
+
+def _after_fork() -> None:
+    """Another thread of the parent may have held it."""
+    global _lock  # noqa: PLW0603 - one for each process
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

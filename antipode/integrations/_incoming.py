@@ -32,6 +32,7 @@ class Incoming:
 
     __slots__ = ("_asked", "_left", "_token", "scope")
 
+    @observers.own_time
     def __init__(
         self,
         held: Scope | None,
@@ -67,6 +68,7 @@ class Incoming:
         held.arrived = False  # Adopted: a request within this one gets its own.
         self.scope = held
 
+    @observers.own_time
     def answer(self) -> str:
         """What the response says; empty where nothing was added, and nobody asked.
 

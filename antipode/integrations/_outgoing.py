@@ -10,10 +10,9 @@ from opentelemetry import baggage
 from opentelemetry import context as otel_context
 
 from antipode import Lineage
-from antipode._lineage.codec import decode
 from antipode._request.context import context_with, scope_in
-from antipode._request.lineage_text import encode_bounded, readable
-from antipode._request.scope import INCOMING_SUBJECT, NOTHING
+from antipode._request.lineage_text import readable
+from antipode._request.scope import NOTHING
 from antipode._runtime import egress_hosts as _hosts
 from antipode._runtime import peers as _peers
 from antipode._runtime.metrics import count, log_once
@@ -21,7 +20,7 @@ from antipode.propagation import MEMBER, members, with_member, without_member
 from antipode.shim import config
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable
+    from collections.abc import Callable, Generator
 
     from opentelemetry.context import Context
 
@@ -98,7 +97,7 @@ class Outgoing:
         there = members([header]) if header else ()
         if there == (self.text,):
             return None
-        return with_member(header, _together(self.text, there) if there else self.text)
+        return with_member(header, self._scope.text_with(self.text, there))
 
     @contextmanager
     def sending(self) -> Generator[None]:
@@ -203,13 +202,6 @@ class Outgoing:
         """It does so no longer."""
         if self._scope is not None:
             self._scope.finished()
-
-
-def _together(text: str, others: Iterable[str]) -> str:
-    """The lineage *text* and those of *others*, of which anyone may be the author, as one text."""
-    settings = config()
-    lineage = decode(text).merge(*(readable(INCOMING_SUBJECT, other) for other in others))
-    return encode_bounded(lineage, max_bytes=settings.max_lineage_bytes, egress=settings.egress)
 
 
 def _note(peer: str, *, speaks: bool) -> None:

@@ -6,8 +6,10 @@ Needs boto3 (``pip install "antipode-xcy[dynamodb]"``) or, for asyncio, aiobotoc
 
 from __future__ import annotations
 
+from ._clients.process_wide import instrument, uninstrument
 from ._commands import COVERED_READS, COVERED_WRITES
 from ._instrument import instrument_client, uninstrument_client
+from ._promises import fulfil
 from ._shim.async_shim import DynamoDBAsyncShim, shim_async
 from ._shim.shim import DynamoDBShim, shim
 
@@ -16,9 +18,12 @@ __all__ = [
     "COVERED_WRITES",
     "DynamoDBAsyncShim",
     "DynamoDBShim",
+    "fulfil",
+    "instrument",
     "instrument_client",
     "shim",
     "shim_async",
+    "uninstrument",
     "uninstrument_client",
 ]
 

@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import re
-from enum import Enum
 from typing import TYPE_CHECKING, Any
+
+from antipode_shims._aws.call import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-
-class Kind(Enum):
-    """What an operation means for a lineage."""
-
-    READ = "read"
-    WRITE = "write"
-    OTHER = "other"
-    NEUTRAL = "neutral"
-
 
 #: Writes that enter the lineage of an instrumented client.
 COVERED_WRITES = frozenset(
@@ -59,8 +50,8 @@ _KINDS: dict[str, Kind] = {
     )
     for name in names
 }
-#: Where the statements of an operation of PartiQL are.
-_STATEMENTS = {"BatchExecuteStatement": "Statements", "ExecuteTransaction": "TransactStatements"}
+#: Where the statements of an operation of PartiQL are that has several.
+STATEMENTS = {"BatchExecuteStatement": "Statements", "ExecuteTransaction": "TransactStatements"}
 _SELECT = re.compile(r"\s*(SELECT|EXISTS)\b", re.IGNORECASE)
 
 
@@ -68,7 +59,7 @@ def kind_of(operation: str, params: Mapping[str, Any]) -> Kind:
     """What a call of *operation* with *params* means for a lineage."""
     if operation == "ExecuteStatement":
         statements: list[Any] = [params.get("Statement")]
-    elif (held := _STATEMENTS.get(operation)) is not None:
+    elif (held := STATEMENTS.get(operation)) is not None:
         statements = [each.get("Statement") for each in params.get(held) or ()]
     else:
         return _KINDS.get(operation, Kind.OTHER)

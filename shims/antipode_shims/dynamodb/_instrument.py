@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from antipode import ConfigurationError
-from antipode.shim import register, shims_of, switchable
-from antipode_shims._aws import is_async
+from antipode.shim import switchable
+from antipode_shims._aws.botocore import Settings
+from antipode_shims._aws.instrument import instrument, is_instrumented, uninstrument
 
-from ._clients.botocore import Settings, low_level
-from ._clients.hooks import SyncHooks
+from ._clients.botocore import low_level
+from ._clients.call import Calls
+from ._promises import TABLE
 from ._shim.base import BaseDynamoDBShim
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from antipode.shim import Barriers, ReadsFrom
 
 ClientT = TypeVar("ClientT")
-#: The attribute of an instrumented client that has its hooks.
-_ATTRIBUTE = "_antipode"
 
 
 class InstrumentedShim(BaseDynamoDBShim):
@@ -34,6 +33,7 @@ def instrument_client(
     reads_from: ReadsFrom = "primary",
     regions: Mapping[str, str] | None = None,
     keys: Mapping[str, Sequence[str]] | None = None,
+    promise_table: str = TABLE,
     barriers: Barriers | None = None,
 ) -> ClientT:
     """Let the writes of *client* enter the current lineage, and its reads wait for floors.
@@ -49,6 +49,7 @@ def instrument_client(
         reads_from: ``replica`` where what it reads is written in other regions, else ``primary``.
         regions: endpoint URLs of the other regions by their names, where they are not AWS's own.
         keys: the key attributes of tables by their names, where ``DescribeTable`` is not allowed.
+        promise_table: where barriers look for records of promises; see :func:`fulfil`.
         barriers: ``auto`` or ``explicit``, for this client; None: as configured.
 
     Returns:
@@ -59,47 +60,20 @@ def instrument_client(
             missing.
     """
     plain = low_level(client)
-    if _instrumented(plain, datastore):
+    if is_instrumented(plain, datastore):
         return client
     shim = InstrumentedShim(
-        datastore, Settings.of(plain), regions=regions or {}, reads_from=reads_from
+        datastore,
+        Settings.of(plain),
+        regions=regions or {},
+        promise_table=promise_table,
+        reads_from=reads_from,
     )
-    shim.wait_by(barriers)
-    register(shim)
     known = {table: tuple(names) for table, names in (keys or {}).items()}
-    if is_async(plain):
-        from ._clients.aiobotocore import AsyncHooks
-
-        hooks: Any = AsyncHooks(shim, plain, known)
-    else:
-        hooks = SyncHooks(shim, plain, known)
-    hooks.register()
-    setattr(plain, _ATTRIBUTE, hooks)
+    instrument(plain, shim, Calls(shim, known), barriers=barriers)
     return client
-
-
-def _instrumented(client: Any, datastore: str) -> bool:
-    """Whether *client* is instrumented for *datastore*; not for a shim that was unregistered.
-
-    Raises:
-        ConfigurationError: it is, for another one.
-    """
-    held = vars(client).get(_ATTRIBUTE)
-    if held is None:
-        return False
-    if held.shim.datastore != datastore:
-        msg = f"this client is instrumented as {held.shim.datastore!r} already"
-        raise ConfigurationError(msg)
-    if held.shim not in shims_of(datastore):
-        uninstrument_client(client)
-        return False
-    return True
 
 
 def uninstrument_client(client: Any) -> None:
     """Undo :func:`instrument_client`. A client that is not instrumented stays as it is."""
-    plain = low_level(client)
-    hooks = vars(plain).pop(_ATTRIBUTE, None)
-    if hooks is not None:
-        hooks.unregister()
-        hooks.shim.close()
+    uninstrument(low_level(client))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -11,19 +9,20 @@ from antipode import Status
 from antipode.shim import Observation
 
 from ._position import Place, deletes, supersedes
+from ._promises import record_of, writes_in
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator, Iterable, Mapping
+    from collections.abc import Collection, Generator, Mapping
 
-    from antipode import WriteId
+    from antipode import Lineage, Promise, WriteId
+    from antipode_shims._aws.homes import Homes
 
     from ._position import Item
 
-#: After how many looks that missed a write its own region is asked about it; then after twice as
-#: many, and so on: it may have been overwritten since.
-FIRST_ASKED = 8
-#: Writes of which is remembered what their regions said.
-MOST_REMEMBERED = 10_000
+
+#: What counts of the writes of a promise's transaction.
+_MET = frozenset({Status.VISIBLE, Status.SUPERSEDED})
+_SILENT = "its record names no writes: the client that fulfilled it is not instrumented"
 
 
 class Shown(NamedTuple):
@@ -33,11 +32,13 @@ class Shown(NamedTuple):
         present: whether it is there.
         stamp: of who wrote it; None without one.
         digest: of the whole item, where it has no stamp and was read whole; else empty.
+        writes: of a promise's record, the text of what its transaction wrote.
     """
 
     present: bool
     stamp: int | None = None
     digest: str = ""
+    writes: str = ""
 
 
 class Question(NamedTuple):
@@ -47,11 +48,13 @@ class Question(NamedTuple):
         region: where; empty for the region that is looked at.
         items: which.
         whole: whether what has no stamp is to have its digest.
+        records: whether they are records of promises.
     """
 
     region: str
     items: tuple[Item, ...]
     whole: bool = False
+    records: bool = False
 
 
 #: What each item is; None where the region has no such table.
@@ -87,75 +90,11 @@ def _is(version: int, shown: Shown) -> bool:
 
 
 @dataclass(slots=True)
-class _Missed:
-    """A write that looks have missed.
-
-    Attributes:
-        looks: how many.
-        due: after how many its region is asked.
-        home: what that said last.
-        cause: why it said nothing.
-    """
-
-    looks: int = 0
-    due: int = FIRST_ASKED
-    home: Shown | None = None
-    cause: str = ""
-
-
-@dataclass
-class Homes:
-    """What the regions of writes that are waited for have said. Thread-safe."""
-
-    _missed: OrderedDict[WriteId, _Missed] = field(default_factory=OrderedDict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def said(self, write: WriteId) -> Shown | None:
-        """What the region of *write* has of its item, as far as it was asked."""
-        held = self._missed.get(write)
-        return None if held is None else held.home
-
-    def cause(self, write: WriteId) -> str:
-        """Why that is not known, where it was asked for."""
-        held = self._missed.get(write)
-        return "" if held is None else held.cause
-
-    def missed(self, write: WriteId, *, doubtful: bool) -> bool:
-        """Note that a look missed *write*; whether its region is to be asked now.
-
-        Args:
-            write: what was looked for.
-            doubtful: whether a later stamp was found, which may be of an earlier write.
-        """
-        with self._lock:
-            held = self._missed.setdefault(write, _Missed())
-            held.looks += 1
-            asks = held.looks >= held.due or (doubtful and held.looks == 1)
-            if asks:
-                held.due = max(2 * held.looks, FIRST_ASKED)
-            while len(self._missed) > MOST_REMEMBERED:
-                self._missed.popitem(last=False)
-            return asks
-
-    def learn(self, write: WriteId, home: Shown | None, cause: str = "") -> None:
-        """Take in what the region of *write* said."""
-        with self._lock:
-            if (held := self._missed.get(write)) is not None:
-                held.home, held.cause = home, cause
-
-    def forget(self, writes: Iterable[WriteId]) -> None:
-        """Forget writes that are not waited for any more."""
-        with self._lock:
-            for write in writes:
-                self._missed.pop(write, None)
-
-
-@dataclass(slots=True)
 class _Looked:
     """What one look has found so far."""
 
     region: str
-    homes: Homes
+    homes: Homes[Shown]
     places: dict[WriteId, Place]
     here: dict[Item, Shown | None] = field(default_factory=dict)
     statuses: dict[WriteId, Status] = field(default_factory=dict)
@@ -193,7 +132,7 @@ class _Looked:
         return [item for item in found if (here := self.here[item]) and here[:2] == (True, None)]
 
 
-def look(writes: Collection[WriteId], region: str, homes: Homes) -> Look:
+def look(writes: Collection[WriteId], region: str, homes: Homes[Shown]) -> Look:
     """What *region* shows of *writes*."""
     statuses: dict[WriteId, Status] = {}
     places: dict[WriteId, Place] = {}
@@ -213,6 +152,31 @@ def look(writes: Collection[WriteId], region: str, homes: Homes) -> Look:
     homes.forget(write for write in places if statuses[write] is not Status.NOT_YET)
     causes = {write: cause for write in places if (cause := homes.cause(write))}
     return Observation(region, statuses, causes=causes)
+
+
+def look_for(promises: Collection[Promise], table: str, region: str, homes: Homes[Shown]) -> Look:
+    """Which of *promises* are fulfilled in *region*: all that their transactions wrote is there."""
+    records = {promise: record_of(promise, table) for promise in promises}
+    told = _answered((yield Question("", tuple(records.values()), records=True)))
+    named: dict[Promise, Lineage] = {}
+    causes: dict[Promise, str] = {}
+    for promise, item in records.items():
+        shown = told.get(item)
+        if shown is None or not shown.present:
+            continue
+        if (writes := writes_in(shown.writes)) is None:
+            causes[promise] = _SILENT
+        else:
+            named[promise] = writes
+    wanted = {write for writes in named.values() for write in writes}
+    statuses = (yield from look(wanted, region, homes)).statuses if wanted else {}
+    fulfilled = {
+        promise: Status.VISIBLE
+        if all(statuses[each] in _MET for each in writes)
+        else Status.NOT_YET
+        for promise, writes in named.items()
+    }
+    return Observation(region, {}, promises=fulfilled, promise_causes=causes)
 
 
 def _conversation(looked: _Looked) -> Generator[Question, Answer | Exception, None]:

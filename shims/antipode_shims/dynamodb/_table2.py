@@ -14,16 +14,18 @@ from antipode.shim import (
     record_write,
     stored_text,
 )
+from antipode_shims._aws.botocore import in_doubt
 
-from ._clients.botocore import in_doubt
 from ._format import LINEAGE, OURS, STAMP, lineage_in, stamp_of
 from ._position import hour_of, item_of
+from ._promises import naming, record
 from ._shim.base import BaseDynamoDBShim
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from antipode.shim import Floor
+    from antipode import Promise
+    from antipode.shim import Floor, StaleRead
 
     from ._position import Item
 
@@ -61,6 +63,17 @@ class DynamoDBTable2(BaseDynamoDBShim):
             item[LINEAGE] = {"S": stored_text(lineage)}
         return {"TableName": self.keyspace, "Item": item}, self.written(self._item(key), stamp)
 
+    def keeping(
+        self, request: dict[str, Any], write: WriteId, promise: Promise | str
+    ) -> dict[str, Any]:
+        """The transaction that makes the put of *request*, and fulfils *promise*.
+
+        Raises:
+            LineageDecodeError: *promise* is a text and no token.
+        """
+        kept = naming(record(promise, table=self.promise_table), [write])
+        return {"TransactItems": [{"Put": request}, {"Put": kept}]}
+
     def removal(self, key: str, lineage: Lineage) -> tuple[dict[str, Any], WriteId]:
         """The request that deletes, and the write that it will have been."""
         item = self._item(key)
@@ -81,9 +94,9 @@ class DynamoDBTable2(BaseDynamoDBShim):
         """The request that reads."""
         return {"TableName": self.keyspace, "Key": self._item(key).wire, "ConsistentRead": True}
 
-    def held(self) -> Floor | None:
-        """What the next read must see and this region was not just seen to show."""
-        found = floor(self)
+    def held(self, stale: StaleRead) -> Floor | None:
+        """What the read that *stale* is of must see and this region was not just seen to show."""
+        found = floor(self, stale=stale)
         if found is not None and self.is_proved(found):
             found.passed()
             return None

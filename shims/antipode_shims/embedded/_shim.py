@@ -13,6 +13,7 @@ from antipode.shim import (
     OnRead,
     ReadsFrom,
     Shim,
+    StaleRead,
     Unreachable,
     config,
     floor,
@@ -171,13 +172,14 @@ class EmbeddedShim(Shim):
             UnmetError: the time of a floor is up, or waiting longer cannot help.
             StoreUnavailable: the file is missing, locked or corrupt.
         """
-        held = floor(self)
+        stale = StaleRead()
+        held = floor(self, stale=stale)
         if held is None:
-            return self._result(self.store.get(key))
+            return self._result(self.store.get(key), stale)
         while True:
             state, promises, entry = self.store.get_at(key, held.promises)
             if held.accepts(_show(held.writes, state, promises)):
-                return self._result(entry)
+                return self._result(entry, stale)
             held.hold(lambda _: _show(held.writes, *self.store.records(held.promises)))
 
     @recorded("read")
@@ -188,9 +190,10 @@ class EmbeddedShim(Shim):
             UnmetError: as :meth:`read`.
             StoreUnavailable: as :meth:`read`.
         """
-        held = floor(self)
+        stale = StaleRead()
+        held = floor(self, stale=stale)
         if held is None:
-            return self._result(self.store.get(key))
+            return self._result(self.store.get(key), stale)
 
         async def observe(_: float) -> Observation:
             return _show(held.writes, *self.store.records(held.promises))
@@ -198,7 +201,7 @@ class EmbeddedShim(Shim):
         while True:
             state, promises, entry = self.store.get_at(key, held.promises)
             if held.accepts(_show(held.writes, state, promises)):
-                return self._result(entry)
+                return self._result(entry, stale)
             await held.hold_async(observe)
 
     def follow(self, after: int = 0, *, idle_s: float | None = None) -> Iterator[Message]:
@@ -260,7 +263,8 @@ class EmbeddedShim(Shim):
         super().close()
         self.store.close()
 
-    def _result(self, entry: Entry | None) -> tuple[bytes | None, Lineage]:
+    def _result(self, entry: Entry | None, stale: StaleRead) -> tuple[bytes | None, Lineage]:
+        stale.answered()
         if entry is None:
             return None, Lineage()
         record_shown(self, self._write_of(entry))

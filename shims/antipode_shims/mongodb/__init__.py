@@ -6,6 +6,7 @@ a replica set from MongoDB 4.4 on. See docs/guides/mongodb.md.
 
 from __future__ import annotations
 
+from ._clients.process_wide import instrument, uninstrument
 from ._commands import COVERED_READS, COVERED_WRITES
 from ._instrument import instrument_client, uninstrument_client
 from ._promises.fulfil import fulfil, fulfil_async
@@ -20,10 +21,12 @@ __all__ = [
     "MongoShim",
     "fulfil",
     "fulfil_async",
+    "instrument",
     "instrument_client",
     "promises_ddl",
     "shim",
     "shim_async",
+    "uninstrument",
     "uninstrument_client",
 ]
 

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from antipode import ConfigurationError
-from antipode.shim import adopt, disown, register, shims_of, stored_names, switchable
+from antipode.shim import (
+    adopt,
+    disown,
+    named_client,
+    own_client,
+    register,
+    shims_of,
+    stored_names,
+    switchable,
+)
 
 from ._clients.async_hooks import AsyncClient, AsyncHooks
 from ._clients.hooks import SyncClient, SyncHooks
@@ -13,7 +23,7 @@ from ._clients.pymongo import ServerSettings, is_async, known_set_name, pymongo_
 from ._shim.base import BaseMongoShim
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from antipode.shim import Barriers, OnRead, ReadsFrom
 
@@ -22,6 +32,10 @@ ClientT = TypeVar("ClientT")
 
 class InstrumentedShim(BaseMongoShim):
     """What an instrumented client registers."""
+
+
+#: Clients that are instrumented because of their address: a call for one of them is new.
+implied: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 @switchable
@@ -94,6 +108,7 @@ def _adopt(
         adopt(client, AsyncClient, AsyncHooks(shim, client, names))
     else:
         adopt(client, SyncClient, SyncHooks(shim, client, names))
+    named_client(client)
 
 
 def _promised_in(client: Any, named: str | None) -> str:
@@ -112,6 +127,8 @@ def _instrumented(client: Any, datastore: str) -> bool:
     Raises:
         ConfigurationError: it is, for another one.
     """
+    if client in implied:
+        uninstrument_client(client)
     held = getattr(client, "_antipode", None)
     if held is not None and held.shim.datastore != datastore:
         msg = f"this client is instrumented as {held.shim.datastore!r} already"
@@ -127,5 +144,16 @@ def uninstrument_client(client: Any) -> None:
     hooks = getattr(client, "_antipode", None)
     if hooks is None:
         return
+    implied.discard(client)
     disown(client, AsyncClient if isinstance(hooks, AsyncHooks) else SyncClient)
     hooks.shim.close()
+
+
+def plain_client(client: Any, make: Callable[[str], Any]) -> Any:
+    """The client of a Table 2 shim, made of a URL by *make* or given: it needs no hooks."""
+    if isinstance(client, str):
+        return own_client(lambda: make(client))
+    if client in implied:
+        uninstrument_client(client)
+    named_client(client)
+    return client

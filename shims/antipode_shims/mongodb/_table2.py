@@ -10,6 +10,7 @@ from antipode import ConfigurationError, Lineage, Status, WriteId, current
 from antipode.shim import (
     Floor,
     Observation,
+    StaleRead,
     count,
     floor,
     mark_incomplete,
@@ -234,9 +235,9 @@ class MongoTable2(BaseMongoShim):
         """What a write stores: *lineage*, default the current one."""
         return current() if lineage is None else lineage
 
-    def floor(self) -> Floor | None:
-        """What reads must see now."""
-        return floor(self)
+    def floor(self, stale: StaleRead) -> Floor | None:
+        """What the read that *stale* is of must see now."""
+        return floor(self, stale=stale)
 
     def _find(self, find: dict[str, Any], after: Any = None) -> Question:
         concern = dict(self._collection.read_concern.document)

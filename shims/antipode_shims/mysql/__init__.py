@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ._clients.django import instrument_django, uninstrument_django
+from ._clients.process_wide import instrument, uninstrument
 from ._clients.sqlalchemy import instrument_engine, uninstrument_engine
 from ._instrument import instrument_connection, uninstrument_connection
 from ._promises.fulfil import fulfil, fulfil_async
@@ -28,6 +29,7 @@ __all__ = [
     "ddl",
     "fulfil",
     "fulfil_async",
+    "instrument",
     "instrument_connection",
     "instrument_django",
     "instrument_engine",
@@ -35,6 +37,7 @@ __all__ = [
     "promises_ddl",
     "shim",
     "shim_async",
+    "uninstrument",
     "uninstrument_connection",
     "uninstrument_django",
     "uninstrument_engine",

@@ -11,9 +11,10 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError
+from antipode_shims._sql.promises import TABLE
 
 from ._position.flavor import Ask, Refused, converse, text
-from ._promises.records import TABLE, promises_ddl, promises_missing, undo_promises
+from ._promises.records import promises_ddl, promises_missing, undo_promises
 from ._stored.migration import (
     lacks_invisible_columns,
     migration,

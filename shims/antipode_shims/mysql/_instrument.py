@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from antipode import ConfigurationError
-from antipode.shim import adopt, disown, register, shims_of, stored_names, switchable
+from antipode.shim import (
+    adopt,
+    disown,
+    named_client,
+    register,
+    shims_of,
+    stored_names,
+    switchable,
+)
+from antipode_shims._sql.promises import TABLE
 
 from ._clients.detect import client_of, unwrapped
 from ._clients.tap import Tap
 from ._functions import names_of
-from ._promises.records import TABLE
 from ._shim.base import BaseMySQLShim
 
 if TYPE_CHECKING:
@@ -60,6 +69,8 @@ def made(
 #: PyMySQL calls these for every statement and packet.
 _DIRECT = (("_antipode_send", "_execute_command"), ("_antipode_read", "_read_packet"))
 
+#: Connections that are instrumented because of their address: a call for one of them is new.
+implied: weakref.WeakSet[Any] = weakref.WeakSet()
 _shared: dict[tuple[object, ...], tuple[InstrumentedShim, int]] = {}
 _lock = threading.Lock()
 
@@ -121,20 +132,44 @@ def instrument_connection(
     """
     names = stored_names(lineage, tables, datastore=datastore, option="tables")
     client = client_of(connection)
+    release(connection)
     if is_instrumented(connection, datastore):
         if _shim_of(connection) in shims_of(datastore):
             return connection
         uninstrument_connection(connection)
-    settings = client.settings(connection)
-    place = settings.where, settings.database, promise_table
-    functions = names_of(readonly_functions)
-    key = (datastore, reads_from, names, on_read, one_server, place, barriers, functions)
     options: dict[str, Any] = {"promise_table": promise_table}
     options |= {"readonly_functions": readonly_functions}
     options |= {"reads_from": reads_from, "on_read": on_read, "one_server": one_server}
-    make = partial(made, datastore, settings, barriers, names, options)
-    attach(connection, _shared_shim(key, make))
+    share(connection, client.settings(connection), datastore, options, names, barriers=barriers)
     return connection
+
+
+def share(
+    connection: Any,
+    settings: ServerSettings,
+    datastore: str,
+    options: dict[str, Any],
+    names: tuple[str, ...] = (),
+    *,
+    barriers: Barriers | None = None,
+) -> None:
+    """Let *connection* record for the shim of all that reach one server alike.
+
+    Args:
+        connection: of a supported client, not instrumented.
+        settings: how the library's own connections reach its server.
+        datastore: its name.
+        options: of the shim.
+        names: the tables with whose rows lineages are stored.
+        barriers: ``auto`` or ``explicit``; None: as configured.
+    """
+    functions = names_of(options.get("readonly_functions", ()))
+    held = {**options, "readonly_functions": functions}
+    where = settings.where, settings.database
+    key = (datastore, names, where, barriers, *sorted(held.items()))
+    attach(
+        connection, _shared_shim(key, partial(made, datastore, settings, barriers, names, options))
+    )
 
 
 def uninstrument_connection(connection: Any) -> None:
@@ -145,10 +180,29 @@ def uninstrument_connection(connection: Any) -> None:
     tap = getattr(connection, "_antipode", None)
     if tap is None:
         return
+    implied.discard(unwrapped(connection))
     detach(connection)
+    _let_go(tap.shim)
+
+
+def release(connection: Any) -> None:
+    """Undo what the address of *connection* implied, before it is instrumented by a call.
+
+    What its handshake asked for stays.
+    """
+    connection = unwrapped(connection)
+    if connection in implied:
+        shim = _shim_of(connection)
+        implied.discard(connection)
+        detach(connection, asking=True)
+        _let_go(shim)
+
+
+def _let_go(held: BaseMySQLShim) -> None:
+    """One connection less records for *held*; the last one closes it."""
     with _lock:
         for key, (shim, users) in list(_shared.items()):
-            if shim is tap.shim:
+            if shim is held:
                 if users > 1:
                     _shared[key] = shim, users - 1
                 else:
@@ -169,6 +223,11 @@ def is_instrumented(connection: Any, datastore: str) -> bool:
     return tap is not None
 
 
+def is_open(connection: Any) -> bool:
+    """Whether a connection of either client is open still."""
+    return bool(getattr(connection, "open", True))
+
+
 def _shim_of(connection: Any) -> BaseMySQLShim:
     """What an instrumented *connection* records for."""
     tap: Tap = connection._antipode  # noqa: SLF001
@@ -187,6 +246,7 @@ def attach(connection: Any, shim: BaseMySQLShim) -> None:
     status, tracked = client.begin(connection)
     tap = _tap_of(shim, status=status, tracked=tracked, told=client.told)
     adopt(connection, client.mixin(stored=stored_by(shim) is not None), tap, direct=_DIRECT)
+    named_client(connection)
 
 
 def _tap_of(shim: BaseMySQLShim, **options: Any) -> Tap:
@@ -197,12 +257,13 @@ def _tap_of(shim: BaseMySQLShim, **options: Any) -> Tap:
     return StoredTap(stored.connection(), shim, **options)
 
 
-def detach(connection: Any) -> None:
-    """Undo :func:`attach`."""
+def detach(connection: Any, *, asking: bool = False) -> None:
+    """Undo :func:`attach`; *asking* leaves the flag by which its session shows its state."""
     connection = unwrapped(connection)
     client = client_of(connection)
     stored = stored_by(_shim_of(connection)) is not None
     if stored:
         connection._antipode_forget()  # noqa: SLF001
-    client.end(connection)
+    if not asking:
+        client.end(connection)
     disown(connection, client.mixin(stored=stored))

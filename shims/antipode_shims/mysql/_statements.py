@@ -147,6 +147,13 @@ def _several(sql: bytes) -> int:
     return found & ~LOCKS  # Which of them reads it does not say.
 
 
+def closes(sql: bytes) -> bool:
+    """Whether the last statement of *sql* ends the transaction, and does nothing else."""
+    parts = [part for part in _QUOTED.sub(_blank, sql).split(b";") if part.strip()]
+    last = _one(parts[-1]) if parts else 0
+    return bool(last & ENDS) and not last & (READS | WRITES | BEGINS | XA)
+
+
 def reads(sql: bytes, found: int) -> int:
     """How *sql* may read data: :data:`READS`, with :data:`LOCKS` where it locks that; else 0.
 

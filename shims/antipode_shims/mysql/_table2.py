@@ -9,14 +9,13 @@ transaction, and has no position. A deletion leaves its lineage in a table of to
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from antipode import ConfigurationError, Lineage, current, scope
-from antipode.shim import config, count, mark_incomplete, record_read, record_write, stored_text
+from antipode import ConfigurationError, Lineage
+from antipode.shim import config, count, stored_text
 from antipode.shim import stored_lineage as stored
+from antipode_shims._sql.table2 import SEPARATOR, SQLTable2, Statement, merged
 
 from ._endpoint.settings import errno_of
 from ._format import quoted, tombstones_as
@@ -24,48 +23,32 @@ from ._position.flavor import COVER, Flavor, text
 from ._shim.base import BaseMySQLShim
 
 if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping, Sequence
+
+    from antipode_shims._sql.table2 import Key, Steps, Value
+
     from ._endpoint.settings import ServerSettings
 
-Key = str | bytes | int
-Value = str | bytes | int | float
+
+def spelled(statement: Statement) -> Statement:
+    """The same without ``bytes`` among the parameters: aiomysql fails on them over PyMySQL 1.2.
+
+    The way they go is the one that PyMySQL takes: undecodable bytes as lone surrogates.
+    """
+    first, *others = statement.sql.split("%s")
+    parameters: list[Any] = []
+    for parameter, piece in zip(statement.parameters, others, strict=True):
+        binary = isinstance(parameter, bytes)
+        first += ("_binary %s" if binary else "%s") + piece
+        parameters.append(parameter.decode("ascii", "surrogateescape") if binary else parameter)
+    return Statement(first, tuple(parameters))
 
 
-class Statement(NamedTuple):
-    """One statement in the drivers' own placeholders."""
-
-    sql: str
-    parameters: tuple[Any, ...] = ()
-
-    def spelled(self) -> Statement:
-        """The same without ``bytes`` among the parameters: aiomysql fails on them over PyMySQL 1.2.
-
-        The way they go is the one that PyMySQL takes: undecodable bytes as lone surrogates.
-        """
-        first, *others = self.sql.split("%s")
-        parameters: list[Any] = []
-        for parameter, piece in zip(self.parameters, others, strict=True):
-            binary = isinstance(parameter, bytes)
-            first += ("_binary %s" if binary else "%s") + piece
-            parameters.append(parameter.decode("ascii", "surrogateescape") if binary else parameter)
-        return Statement(first, tuple(parameters))
-
-
-#: Yields a statement, is sent its rows; no rows for one that has none.
-Steps = Generator[Statement, Sequence[Mapping[str, Any]], Any]
-
-_SEPARATOR = ","
 _DIGEST_BYTES = 9
 _HEAD_BYTES = _DIGEST_BYTES + 1
 _NO_TABLE, _NO_COLUMN = 1146, 1054
 #: How many tombstones whose time is over a deletion takes along.
 _SWEEP = 8
-
-
-@dataclass
-class Minted:
-    """What the writes of one transaction came to."""
-
-    lineage: Lineage = field(default_factory=Lineage)
 
 
 @dataclass(frozen=True)
@@ -149,7 +132,7 @@ def ddl(layout: Layout | None = None) -> tuple[str, ...]:
     return (layout or Layout()).ddl()
 
 
-class MySQLTable2(BaseMySQLShim):
+class MySQLTable2(BaseMySQLShim, SQLTable2):  # pyright: ignore[reportIncompatibleVariableOverride]
     """What the synchronous and the asyncio shim share."""
 
     def __init__(
@@ -197,7 +180,7 @@ class MySQLTable2(BaseMySQLShim):
         """Append to the value and merge into its lineage, atomically; then make that one text."""
         new, old = stored_text(lineage), self._lineage
         longer = f"CONCAT({self._value}, VALUES({self._value}))"
-        kept = f"IF({self._own}, CONCAT(SUBSTRING({old}, {_HEAD_BYTES + 1}), '{_SEPARATOR}'), '')"
+        kept = f"IF({self._own}, CONCAT(SUBSTRING({old}, {_HEAD_BYTES + 1}), '{SEPARATOR}'), '')"
         yield Statement(
             f"{self._insert} ON DUPLICATE KEY UPDATE"
             f" {old} = CONCAT({_digest(longer)}, {self._next}, COALESCE({kept}, ''), %s),"
@@ -209,7 +192,7 @@ class MySQLTable2(BaseMySQLShim):
         )
         beside = bytes(found[0]["beside"])
         texts = beside[_HEAD_BYTES:].decode("ascii", "replace")
-        lineage = self._merged(texts)
+        lineage = merged(self.datastore, texts)
         if beside[_DIGEST_BYTES] == 0:  # A new value: who sees no more of it may see a deletion.
             lineage = lineage.merge((yield from self._tombstone(key)))
         one = stored_text(lineage)
@@ -264,12 +247,6 @@ class MySQLTable2(BaseMySQLShim):
         covered = yield Statement(COVER[flavor])
         return value, lineage.merge(self.covering(flavor, covered))
 
-    def seen(self, found: tuple[Any, Lineage]) -> tuple[Any, Lineage]:
-        """What a read found, merged into the scope where that is wanted."""
-        if self.on_read == "merge":
-            record_read(found[1])
-        return found
-
     def _beside(self, beside: Any, *, own: bool) -> Lineage:
         """The lineage stored with a value; none where a plain client wrote the value."""
         if beside is None:
@@ -278,11 +255,7 @@ class MySQLTable2(BaseMySQLShim):
         if not own:
             count("foreign", self.datastore)
             return Lineage()
-        return self._merged(bytes(beside)[_HEAD_BYTES:].decode("ascii", "replace"))
-
-    def _merged(self, texts: str) -> Lineage:
-        first, *others = (stored(self.datastore, one) for one in texts.split(_SEPARATOR))
-        return first.merge(*others)
+        return merged(self.datastore, bytes(beside)[_HEAD_BYTES:].decode("ascii", "replace"))
 
     def _tombstone(self, key: Key) -> Generator[Statement, Sequence[Mapping[str, Any]], Lineage]:
         rows = yield Statement(
@@ -290,49 +263,9 @@ class MySQLTable2(BaseMySQLShim):
         )
         return stored(self.datastore, text(rows[0]["l"])) if rows else Lineage()
 
-    def base(self, lineage: Lineage | None) -> Lineage:
-        """What a write stores: *lineage*, default the current one."""
-        return current() if lineage is None else lineage
-
-    @contextmanager
-    def minting(self) -> Iterator[Minted]:
-        """A block whose writes are collected, and entered into the caller's scope at its end."""
-        minted = Minted()
-        try:
-            with scope() as own:
-                try:
-                    yield minted
-                finally:
-                    minted.lineage = own.lineage
-        finally:
-            for subject, reason in minted.lineage.incomplete:
-                mark_incomplete(subject, reason)
-            if writes := tuple(minted.lineage):
-                record_write(*writes)
-
-    @contextmanager
-    def explaining(self) -> Iterator[None]:
-        """A block in which a missing table becomes an error that says how to make it.
-
-        Raises:
-            ConfigurationError: in place of the driver's error.
-        """
-        try:
-            yield
-        except Exception as error:
-            cause = getattr(error, "orig", None)
-            if cause is not None:
-                better = self.layout.explain(self.datastore, errno_of(cause), cause)
-                if better is not None:
-                    raise better from error
-            raise
-
-    def written(self, base: Lineage, found: Lineage) -> Lineage:
-        """*base* with what a committed transaction recorded."""
-        if found.empty:
-            self.unsampled("the commit's reply carried none")
-            return base.marked((self.datastore, "unsampled"))
-        return base.merge(found)
+    def explained(self, cause: BaseException) -> ConfigurationError | None:
+        """What an error of the driver's says about the tables, None where it says nothing."""
+        return self.layout.explain(self.datastore, errno_of(cause), cause)
 
 
 def _digest(expression: str) -> str:

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from antipode_shims._messages.headers import fulfil
+
 from ._clients.message import message
+from ._clients.process_wide import instrument, uninstrument
 from ._consumers.consumer import RabbitMQConsumer, consume
 from ._consumers.consumer_options import BY_REJECTION
 from ._endpoint.tap import Receipts
-from ._format import fulfil
 from ._instrument import instrument_channel, uninstrument_channel
 from ._shim.shim import RabbitMQShim, shim
 from ._table2 import Delivery
@@ -43,10 +45,12 @@ __all__ = [
     "consume",
     "consume_async",
     "fulfil",
+    "instrument",
     "instrument_channel",
     "message",
     "shim",
     "shim_async",
+    "uninstrument",
     "uninstrument_channel",
 ]
 

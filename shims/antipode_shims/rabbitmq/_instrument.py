@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any, TypeVar
 
 from antipode import ConfigurationError
-from antipode.shim import register, shims_of, switchable
+from antipode.shim import named_client, register, shims_of, switchable
+from antipode_shims._messages.publisher import Publications, SequenceBy
 
 from ._clients import aio_pika as _aio
 from ._clients import pika_blocking as _blocking
 from ._clients import pika_callback as _callback
 from ._clients.channel_state import State, state_of
 from ._clients.libraries import kind
-from ._position.publisher import Publications, SequenceBy
 from ._shim.shim import UnwaitableShim
 
 _Channel = TypeVar("_Channel")
@@ -21,6 +22,10 @@ _INSTRUMENT = {
     "callback": _callback.instrument,
     "aio": _aio.instrument,
 }
+
+
+#: Channels that are instrumented because of their address: a call for one of them is new.
+implied: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 @switchable
@@ -61,6 +66,8 @@ def instrument_channel(
         raise ConfigurationError(msg)
     what = kind(channel)
     target: Any = channel.channel if what == "exchange" else channel  # type: ignore[attr-defined]
+    if target in implied:
+        uninstrument_channel(target)
     held = state_of(target)
     if held is not None:
         if held.datastore != datastore:
@@ -70,6 +77,7 @@ def instrument_channel(
         state = State(Publications(datastore, sequence_by), receipts=receipts, exchange=exchange)
         _INSTRUMENT["aio" if what == "exchange" else what](target, state)
         state.attach(target)
+        named_client(target)
     if not shims_of(datastore):
         register(UnwaitableShim(datastore))
     return channel
@@ -85,6 +93,7 @@ def uninstrument_channel(channel: _Channel) -> _Channel:
     """
     what = kind(channel)
     target: Any = channel.channel if what == "exchange" else channel  # type: ignore[attr-defined]
+    implied.discard(target)
     held = state_of(target)
     if held is not None:
         held.detach(target)

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError, Lineage
 from antipode.shim import Endpoint, OnRead, ReadsFrom, Shim, Unreachable, record_read
+from antipode_shims._messages.consumed import deliver, fulfilled_by
+from antipode_shims._messages.headers import received
+from antipode_shims._messages.ledger import Ledger
+from antipode_shims._messages.receipts import ReceiptsEndpoint
 
-from ._clients.message import deliver, fulfilled_by
-from ._endpoint.tap import Receipts, ReceiptsEndpoint, Tap
-from ._format import received
-from ._position.ledger import Ledger
+from ._endpoint.tap import Receipts, Tap
 
 if TYPE_CHECKING:
-    from ._position.publisher import SequenceBy
+    from antipode_shims._messages.publisher import SequenceBy
 
 
 @dataclass(frozen=True, slots=True)

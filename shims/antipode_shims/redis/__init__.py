@@ -6,6 +6,7 @@ servers from Redis 6.2 on. See docs/guides/redis.md.
 
 from __future__ import annotations
 
+from ._clients.process_wide import instrument, uninstrument
 from ._commands import COVERED_READS, COVERED_WRITES
 from ._instrument import instrument_client, uninstrument_client
 from ._promises.fulfil import fulfil, fulfil_async
@@ -18,9 +19,11 @@ __all__ = [
     "RedisShim",
     "fulfil",
     "fulfil_async",
+    "instrument",
     "instrument_client",
     "shim",
     "shim_async",
+    "uninstrument",
     "uninstrument_client",
 ]
 

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import sys
+import weakref
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from antipode import ConfigurationError
-from antipode.shim import adopt, disown, register, shims_of, stored_names, switchable
+from antipode.shim import (
+    adopt,
+    config,
+    disown,
+    named_client,
+    register,
+    shims_of,
+    stored_names,
+    switchable,
+)
 
 from ._clients.async_hooks import AsyncClient, AsyncHooks
 from ._clients.hooks import SyncClient, SyncHooks
@@ -14,7 +25,7 @@ from ._clients.sentinel import settings_of
 from ._shim.base import BaseRedisShim
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from antipode.shim import Barriers, OnRead, ReadsFrom
 
@@ -22,7 +33,7 @@ ClientT = TypeVar("ClientT")
 
 
 class InstrumentedShim(BaseRedisShim):
-    """What an instrumented client registers."""
+    """What an instrumented client registers, or all those that one rule names."""
 
     def store_lineages(self, patterns: tuple[str, ...]) -> None:
         """Store lineages with the values of the keys that *patterns* name."""
@@ -30,6 +41,12 @@ class InstrumentedShim(BaseRedisShim):
 
         reading = self.on_read == "merge"
         self.stored = StoredLineages(self.datastore, patterns, prefix=self.prefix, reading=reading)
+
+
+#: Clients that are instrumented because of their address or pool: a call for one of them is new.
+implied: weakref.WeakSet[Any] = weakref.WeakSet()
+#: Pools of clients that were instrumented by a call.
+pools: weakref.WeakKeyDictionary[Any, InstrumentedShim] = weakref.WeakKeyDictionary()
 
 
 @switchable
@@ -45,13 +62,14 @@ def instrument_client(
     one_server: bool | None = None,
     prefix: str = "ap:",
     barriers: Barriers | None = None,
+    primary: Any = None,
 ) -> ClientT:
     """Let the writes of *client* enter the current lineage, and its reads wait for floors.
 
     Covered writes (:data:`COVERED_WRITES`), pipelines and transactions get ``INFO replication``
     in their own packet; results and exceptions stay redis-py's. A read under a floor is checked
     in its own round trip, and made again once the floor is met. What may write, scripts and
-    unknown commands among it, is taken for a write.
+    unknown commands among it, is taken for a write. Later clients of its pool are like it.
 
     Args:
         client: a ``redis.Redis`` or ``redis.asyncio.Redis`` of redis-py 5 or later.
@@ -66,6 +84,7 @@ def instrument_client(
             None: as its pool shows. Say False where the address is a balancer or a proxy.
         prefix: of companion keys, whose changes the server pushes to waiting barriers.
         barriers: ``auto`` or ``explicit``, for this client; None: as configured.
+        primary: with ``on_stale="primary"``, the instrumented client for reads that are too early.
 
     Returns:
         The same object. Instrumenting it again changes nothing.
@@ -88,18 +107,85 @@ def instrument_client(
         one_server=one_server,
     )
     instrumented.wait_by(barriers)
-    if names:
-        instrumented.store_lineages(names)
-    register(instrumented)
-    _adopt(client, instrumented, is_async=is_async)
+    instrumented.primary = _primary_of(instrumented, primary, is_async=is_async)
+    _install(client, instrumented, names, is_async=is_async)
     return client
 
 
-def _adopt(client: Any, shim: InstrumentedShim, *, is_async: bool) -> None:
+def _install(
+    client: Any, shim: InstrumentedShim, names: tuple[str, ...], *, is_async: bool
+) -> None:
+    if names:
+        shim.store_lineages(names)
+    register(shim)
+    _lead(attach(client, shim, is_async=is_async), shim)
+
+
+def _primary_of(shim: InstrumentedShim, primary: Any, *, is_async: bool) -> Any:
+    """The client for reads that would be stale at the replica of *shim*; None without one.
+
+    Raises:
+        ConfigurationError: it is no client of that primary, or is missing where it is needed.
+    """
+    name = shim.datastore
+    if primary is None:
+        automatic = (shim.barriers or config().barriers) == "auto"
+        if automatic and shim.reads_from == "replica" and config().on_stale == "primary":
+            msg = f"on_stale='primary' needs primary=, an instrumented client of {name!r}'s primary"
+            shim.close()
+            raise ConfigurationError(msg)
+        return None
+    held = getattr(primary, "_antipode", None)
+    same = held is not None and (held.shim.datastore, held.shim.reads_from) == (name, "primary")
+    if shim.reads_from != "replica" or not same or check_client(primary) is not is_async:
+        msg = (
+            f"primary= takes an instrumented client of {name!r} with reads_from='primary', of the "
+            "same API, for a client with reads_from='replica'"
+        )
+        shim.close()
+        raise ConfigurationError(msg)
+    return primary
+
+
+def _lead(pool: Any, shim: InstrumentedShim) -> None:
+    """Have clients that are made on *pool* instrumented, too."""
+    pools[pool] = shim
+    for listener in pool_listeners:
+        listener()
+
+
+#: Called when a pool was added.
+pool_listeners: list[Callable[[], None]] = []
+
+
+def attach(client: Any, shim: InstrumentedShim, *, is_async: bool) -> Any:
+    """Let *client* record for *shim*; returns its pool."""
+    pool = client.connection_pool
     if is_async:
-        adopt(client, AsyncClient, AsyncHooks(shim, client.connection_pool))
+        adopt(client, AsyncClient, AsyncHooks(shim, pool))
     else:
-        adopt(client, SyncClient, SyncHooks(shim, client.connection_pool))
+        adopt(client, SyncClient, SyncHooks(shim, pool))
+    named_client(client)
+    if "get_connection" not in vars(pool):
+        pool.get_connection = _watched(pool, shim)
+    return pool
+
+
+#: Whose calls take connections for clients, which are instrumented.
+_CLIENTS_OWN = ("redis.", "antipode_shims.redis.")
+
+
+def _watched(pool: Any, shim: InstrumentedShim) -> Callable[..., Any]:
+    """``pool.get_connection``, which notes who takes a connection without a client."""
+    original, weak = type(pool).get_connection, weakref.ref(pool)
+
+    def get_connection(*args: Any, **options: Any) -> Any:
+        caller = sys._getframe(1).f_globals.get("__name__", "")  # noqa: SLF001
+        if not caller.startswith(_CLIENTS_OWN):
+            shim.unsampled("a connection was taken from the pool, of which nothing is seen")
+        return original(weak(), *args, **options)
+
+    return get_connection
 
 
 def _instrumented(client: Any, datastore: str) -> bool:
@@ -109,6 +195,10 @@ def _instrumented(client: Any, datastore: str) -> bool:
         ConfigurationError: it is, for another one.
     """
     held = getattr(client, "_antipode", None)
+    if held is not None and client in implied:
+        implied.discard(client)
+        detach(client)
+        return False
     if held is not None and held.shim.datastore != datastore:
         msg = f"this client is instrumented as {held.shim.datastore!r} already"
         raise ConfigurationError(msg)
@@ -119,9 +209,25 @@ def _instrumented(client: Any, datastore: str) -> bool:
 
 
 def uninstrument_client(client: Any) -> None:
-    """Undo :func:`instrument_client`. A client that is not instrumented stays as it is."""
+    """Undo :func:`instrument_client`. A client that is not instrumented stays as it is.
+
+    So do those that were made on its pool meanwhile.
+    """
     hooks = getattr(client, "_antipode", None)
     if hooks is None:
         return
-    disown(client, AsyncClient if isinstance(hooks, AsyncHooks) else SyncClient)
+    detach(client)
+    if client in implied:
+        implied.discard(client)
+        return
+    pools.pop(client.connection_pool, None)
+    for other in [each for each in implied if each._antipode.shim is hooks.shim]:  # noqa: SLF001
+        detach(other)
+        implied.discard(other)
     hooks.shim.close()
+
+
+def detach(client: Any) -> None:
+    """Undo :func:`attach`."""
+    disown(client, AsyncClient if isinstance(client._antipode, AsyncHooks) else SyncClient)  # noqa: SLF001
+    vars(client.connection_pool).pop("get_connection", None)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from antipode import ConfigurationError, Lineage, current
 from antipode.shim import (
     Floor,
+    StaleRead,
     config,
     count,
     floor,
@@ -172,9 +173,9 @@ class RedisTable2(BaseRedisShim):
             return False
         return held.accepts(shown)
 
-    def floor(self) -> Floor | None:
-        """What reads must see now."""
-        return floor(self)
+    def floor(self, stale: StaleRead) -> Floor | None:
+        """What the read that *stale* is of must see now."""
+        return floor(self, stale=stale)
 
     def base(self, lineage: Lineage | None) -> Lineage:
         """What a write stores: *lineage*, default the current one."""

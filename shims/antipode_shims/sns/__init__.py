@@ -7,6 +7,7 @@ See docs/guides/sns.md.
 from __future__ import annotations
 
 from ._clients.message import lambda_handler, message
+from ._clients.process_wide import instrument, uninstrument
 from ._commands import COVERED_READS, COVERED_WRITES
 from ._instrument import instrument_client, uninstrument_client
 from ._shim import Delivery, SNSShim, shim
@@ -16,10 +17,12 @@ __all__ = [
     "COVERED_WRITES",
     "Delivery",
     "SNSShim",
+    "instrument",
     "instrument_client",
     "lambda_handler",
     "message",
     "shim",
+    "uninstrument",
     "uninstrument_client",
 ]
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from antipode import ConfigurationError
 from antipode.shim import register, switchable
 from antipode_shims._aws import client_of
+from antipode_shims._aws.instrument import implied
 
 from ._clients.hooks import Hooks
 from ._shim import SNSShim
@@ -34,6 +35,8 @@ def instrument_client(client: ClientT, *, datastore: str) -> ClientT:
         ConfigurationError: no client of SNS or SQS, or another datastore than before.
     """
     plain = client_of(client, ("sns", "sqs"), _EXPECTED)
+    if plain in implied:
+        uninstrument_client(plain)
     held = vars(plain).get(_ATTRIBUTE)
     if held is not None:
         if held.datastore != datastore:
@@ -51,6 +54,7 @@ def instrument_client(client: ClientT, *, datastore: str) -> ClientT:
 def uninstrument_client(client: Any) -> None:
     """Undo :func:`instrument_client`. A client that is not instrumented stays as it is."""
     plain = client_of(client, ("sns", "sqs"), _EXPECTED)
+    implied.discard(plain)
     hooks = vars(plain).pop(_ATTRIBUTE, None)
     if hooks is not None:
         hooks.unregister()

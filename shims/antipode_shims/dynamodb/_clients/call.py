@@ -6,20 +6,22 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from antipode import Lineage
-from antipode.shim import config, count, log_once, record_write, scope_in, unscoped
-from antipode_shims.dynamodb._commands import Kind, kind_of, shows_items
+from antipode_shims._aws.call import BaseCall, BaseCalls, Kind, Question
+from antipode_shims.dynamodb._commands import STATEMENTS, kind_of, shows_items
 from antipode_shims.dynamodb._format import STAMP, stamp_of
 from antipode_shims.dynamodb._position import item_of, table_name
+from antipode_shims.dynamodb._promises import is_record, naming
+from antipode_shims.dynamodb._statements import parse
 
-from .botocore import in_doubt, refused
+from .reads import consistent
 from .rewrite import stamped_item, stamped_update, without_ours
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.shim import Scope
     from antipode_shims.dynamodb._position import Item
     from antipode_shims.dynamodb._shim.base import BaseDynamoDBShim
+    from antipode_shims.dynamodb._statements import Statement
 
 #: The actions of a transaction that write.
 _ACTIONS = ("Put", "Update", "Delete")
@@ -39,58 +41,54 @@ class Planned:
 
 
 @dataclass(slots=True)
-class Call:
-    """One call, from the moment that its parameters are built.
+class Call(BaseCall):
+    """One call, and the items that it writes.
 
     Attributes:
-        operation: its name, as the API has it.
-        kind: what it means.
-        scope: the request that it is of, whatever thread its reply comes in.
         planned: what it writes.
-        uncovered: whether it may write what is not known.
-        attempts: how often it was sent.
     """
 
-    operation: str
-    kind: Kind
-    scope: Scope | None = None
     planned: list[Planned] = field(default_factory=list)
-    uncovered: bool = False
-    attempts: int = 0
 
 
-class Calls:
+class Calls(BaseCalls[Call, "BaseDynamoDBShim"]):
     """What an instrumented client does before and after each call."""
+
+    call_class = Call
 
     def __init__(self, shim: BaseDynamoDBShim, keys: dict[str, tuple[str, ...]]) -> None:
         """Take over what is known of the *keys* of tables, by their names."""
-        self.shim = shim
+        super().__init__(shim)
         self.keys = keys
 
-    def begin(self, operation: str, params: dict[str, Any]) -> Call:
-        """A call that is about to be made.
-
-        Raises:
-            ConfigurationError: it writes outside of a scope, and ``on_unscoped="raise"``.
-        """
-        call = Call(operation, kind_of(operation, params), scope_in())
-        if call.kind is Kind.WRITE and call.scope is None and config().on_unscoped == "raise":
-            unscoped("write", self.shim.datastore)
-        return call
+    def kind_of(self, operation: str, params: dict[str, Any]) -> Kind:
+        """As `BaseCalls.kind_of`."""
+        return kind_of(operation, params)
 
     def reads(self, call: Call, params: dict[str, Any]) -> bool:
         """Whether a floor holds it back."""
         return call.kind is Kind.READ or shows_items(call.operation, params)
 
-    def unknown_tables(self, call: Call, params: dict[str, Any]) -> set[str]:
-        """Tables that are put into and whose keys are not known."""
-        named = {table for table, put in _puts(call.operation, params) if put}
-        return {table for table in named if table_name(table) not in self.keys}
+    def snapshot(self, call: Call, params: dict[str, Any]) -> str:
+        """As `BaseCalls.snapshot`: a read under a floor is consistent."""
+        return consistent(call.operation, params)
 
-    def learn(self, table: str, described: dict[str, Any]) -> None:
-        """Take over what ``DescribeTable`` says of the key of *table*."""
-        schema = described["Table"]["KeySchema"]
-        self.keys[table_name(table)] = tuple(each["AttributeName"] for each in schema)
+    def questions(self, call: Call, params: dict[str, Any]) -> Iterator[Question]:
+        """The keys of tables that are put into, or written by PartiQL, where they are not known."""
+        tables = {table for table, put in _puts(call.operation, params) if put}
+        if call.kind is Kind.OTHER:
+            found = (_statement(each) for each in _statements(call.operation, params))
+            tables |= {each.table for each in found if each is not None}
+        for table in tables:
+            if table_name(table) not in self.keys:
+                yield Question("describe_table", {"TableName": table})
+
+    def learn(self, call: Call, question: Question, answer: dict[str, Any]) -> None:
+        """Take over what ``DescribeTable`` says of the key of a table."""
+        del call
+        schema = answer["Table"]["KeySchema"]
+        table = table_name(question.params["TableName"])
+        self.keys[table] = tuple(each["AttributeName"] for each in schema)
 
     def plan(self, call: Call, params: dict[str, Any], *, own_token: bool) -> None:
         """Stamp what *call* writes, in *params*; whatever is inside of them stays as it is.
@@ -101,10 +99,13 @@ class Calls:
             own_token: whether the application gave a token that makes a transaction idempotent.
                 Its parameters must then be the same in each attempt: nothing is added.
         """
-        if call.kind is Kind.OTHER or (own_token and call.kind is Kind.WRITE):
+        if call.kind not in (Kind.OTHER, Kind.WRITE):
+            return
+        planned = getattr(self, f"_plan_{call.operation}", None)
+        if planned is None or own_token:
             call.uncovered = True
-        elif call.kind is Kind.WRITE:
-            getattr(self, f"_plan_{call.operation}")(call, params)
+        else:
+            planned(call, params)
 
     def _stamp(self, call: Call, *, deleted: bool = False) -> int:
         lineage = Lineage() if call.scope is None else call.scope.known
@@ -148,10 +149,21 @@ class Calls:
         return request
 
     def _plan_TransactWriteItems(self, call: Call, params: dict[str, Any]) -> None:  # noqa: N802
-        params["TransactItems"] = [self._acted(call, each) for each in params["TransactItems"]]
+        acted = [self._acted(call, each) for each in params["TransactItems"]]
+        writes = [self.shim.written(each.item, each.stamp) for each in call.planned if each.item]
+        if len(writes) < len(call.planned):  # A record would not name all.
+            writes = []
+        params["TransactItems"] = [
+            {**each, "Put": naming(put, writes)}
+            if (put := each.get("Put")) is not None and is_record(put) and writes
+            else each
+            for each in acted
+        ]
 
     def _acted(self, call: Call, action: dict[str, Any]) -> dict[str, Any]:
         if (put := action.get("Put")) is not None:
+            if is_record(put):
+                return action
             return {
                 **action,
                 "Put": {**put, "Item": self._put(call, put["TableName"], put["Item"])},
@@ -162,63 +174,57 @@ class Calls:
             self._delete(call, delete["TableName"], delete["Key"])
         return action
 
-    def replied(self, call: Call, status: int, reply: dict[str, Any]) -> None:
-        """Take in the reply to *call*, from which our attributes go."""
-        if status >= _REFUSED:
-            if call.kind in (Kind.WRITE, Kind.OTHER) and not refused(reply, attempts=call.attempts):
-                self._mark(call, "in_doubt")
-        elif call.uncovered:
-            self._uncovered(call)
-        else:
-            self._record(call, reply)
-        without_ours(reply)
+    def _plan_ExecuteStatement(self, call: Call, params: dict[str, Any]) -> None:  # noqa: N802
+        params.update(self._stated(call, params))
+
+    def _plan_BatchExecuteStatement(self, call: Call, params: dict[str, Any]) -> None:  # noqa: N802
+        self._plan_statements(call, params)
+
+    def _plan_ExecuteTransaction(self, call: Call, params: dict[str, Any]) -> None:  # noqa: N802
+        self._plan_statements(call, params)
+
+    def _plan_statements(self, call: Call, params: dict[str, Any]) -> None:
+        held = STATEMENTS[call.operation]
+        params[held] = [self._stated(call, each) for each in params[held]]
+
+    def _stated(self, call: Call, given: dict[str, Any]) -> dict[str, Any]:
+        """A statement with its stamp; one that is not understood as it is, and marked."""
+        found = _statement(given)
+        if found is None:
+            if kind_of("ExecuteStatement", given) is not Kind.READ:  # Such as EXISTS.
+                call.uncovered = True
+            call.planned.append(Planned(None, 0))  # Replies to a batch are in order.
+            return given
+        stamp = self._stamp(call, deleted=found.deletes)
+        names = self.keys.get(table_name(found.table))
+        item = None if names is None else item_of(found.table, found.values, names)
+        call.planned.append(Planned(item, stamp))
+        return {**given, "Statement": found.stamped(given["Statement"], stamp)}
 
     def _record(self, call: Call, reply: dict[str, Any]) -> None:
+        if call.operation == "BatchExecuteStatement":
+            self._drop_refused(call, reply)
+        if call.operation in STATEMENTS:
+            call.planned = [each for each in call.planned if each.stamp]
         left = set(_unprocessed(reply))
         done = [each for each in call.planned if each.stamp not in left and each.item not in left]
         writes = [self.shim.written(each.item, each.stamp) for each in done if each.item]
         if len(writes) < len(done):
             self._uncovered(call)
-        if call.scope is not None:
-            call.scope.append(*writes)
-        else:
-            record_write(*writes)
+        self._append(call, writes)
 
-    def failed(self, call: Call, error: BaseException) -> None:
-        """Take in that *call* ended without a reply."""
-        writes = call.kind in (Kind.WRITE, Kind.OTHER)
-        if call.attempts and writes and in_doubt(error, attempts=call.attempts):
+    def _drop_refused(self, call: Call, reply: dict[str, Any]) -> None:
+        """Leave out what the *reply* says that failed; what failed at the service is in doubt."""
+        codes = [(each.get("Error") or {}).get("Code") for each in reply.get("Responses") or ()]
+        if "InternalServerError" in codes:
             self._mark(call, "in_doubt")
+        call.planned = [
+            each for each, code in zip(call.planned, codes, strict=True) if code is None
+        ]
 
-    def _uncovered(self, call: Call) -> None:
-        """A write, or what may be one, whose items are not known."""
-        datastore = self.shim.datastore
-        count("uncovered_write", datastore)
-        message = "%s on %r is not covered: what it wrote is no dependency of its request"
-        log_once("uncovered_write", datastore, call.operation, message, call.operation, datastore)
-        self._mark(call, "unsampled")
-
-    def _mark(self, call: Call, reason: str) -> None:
-        count("incomplete", self.shim.datastore)
-        if call.scope is not None:
-            call.scope.mark_incomplete(self.shim.datastore, reason)
-
-    def not_followed(self, call: Call, error: Exception) -> None:
-        """Note that something of ours failed, which must not fail the application's call."""
-        message = "%s on %r could not be followed: %r"
-        what, datastore = call.operation, self.shim.datastore
-        log_once("not_followed", datastore, what, message, what, datastore, error)
-        if call.kind is not Kind.READ:
-            call.uncovered = True
-
-    def lost(self, call: Call, error: Exception) -> None:
-        """Note the same of a reply: what a write wrote is not known any more."""
-        self.not_followed(call, error)
-        if call.uncovered:
-            self._mark(call, "unsampled")
-
-
-_REFUSED = 300
+    def _hide(self, call: Call, reply: dict[str, Any]) -> None:
+        del call
+        without_ours(reply)
 
 
 def _puts(operation: str, params: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -231,8 +237,21 @@ def _puts(operation: str, params: dict[str, Any]) -> Iterator[tuple[str, Any]]:
                 yield table, each.get("PutRequest")
     elif operation == "TransactWriteItems":
         for each in params["TransactItems"]:
-            if (put := each.get("Put")) is not None:
+            if (put := each.get("Put")) is not None and not is_record(put):
                 yield put["TableName"], put
+
+
+def _statements(operation: str, params: dict[str, Any]) -> list[dict[str, Any]]:
+    """The statements of an operation of PartiQL, each with its parameters."""
+    if operation == "ExecuteStatement":
+        return [params]
+    held: list[dict[str, Any]] = params.get(STATEMENTS.get(operation, "")) or []
+    return held
+
+
+def _statement(given: dict[str, Any]) -> Statement | None:
+    """What a statement writes; None where it is not understood."""
+    return parse(given.get("Statement"), given.get("Parameters") or ())
 
 
 def _unprocessed(reply: dict[str, Any]) -> Iterator[Any]:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 #: How our attribute is called in an application's expression.
 _NAME, _VALUE = "#antipode_ap", ":antipode_ap"
+#: The legacy parameters of an update, which expressions replace.
+_LEGACY = frozenset({"AttributeUpdates", "ConditionalOperator", "Expected"})
 #: The keyword, and neither part of a name nor of a placeholder.
 _SET = re.compile(r"(?<![#:\w.])SET(?=\s)", re.IGNORECASE)
 
@@ -25,9 +27,10 @@ def stamped_item(item: Mapping[str, Any], stamp: int) -> dict[str, Any]:
 def stamped_update(params: Mapping[str, Any], stamp: int) -> dict[str, Any]:
     """The parameters of an update that sets the stamp, too."""
     number = {"N": str(stamp)}
-    if "AttributeUpdates" in params and "UpdateExpression" not in params:
+    # The service refuses an expression together with a legacy parameter, such as a condition.
+    if _LEGACY & params.keys() and "UpdateExpression" not in params:
         ours = {STAMP: {"Action": "PUT", "Value": number}}
-        return {**params, "AttributeUpdates": {**params["AttributeUpdates"], **ours}}
+        return {**params, "AttributeUpdates": {**params.get("AttributeUpdates", {}), **ours}}
     expression = str(params.get("UpdateExpression", ""))
     clause = f"SET {_NAME} = {_VALUE}"
     found = _SET.search(expression)

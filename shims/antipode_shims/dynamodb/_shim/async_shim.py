@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from antipode.shim import recorded, register
-from antipode_shims.dynamodb._clients.aiobotocore import hold
-from antipode_shims.dynamodb._clients.botocore import Settings, own_call
+from antipode.shim import StaleRead, recorded, register
+from antipode_shims._aws.async_hooks import hold
+from antipode_shims._aws.botocore import Settings, own_call
+from antipode_shims.dynamodb._promises import TABLE
 from antipode_shims.dynamodb._table2 import DynamoDBTable2
 
 from .shim import plain_of
@@ -14,7 +15,7 @@ from .shim import plain_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from antipode import Lineage
+    from antipode import Lineage, Promise
     from antipode.shim import OnRead, ReadsFrom
 
 
@@ -27,10 +28,20 @@ class DynamoDBAsyncShim(DynamoDBTable2):
         self._client = client
 
     @recorded("write")
-    async def write(self, key: str, value: Any, lineage: Lineage | None = None) -> Lineage:
+    async def write(
+        self,
+        key: str,
+        value: Any,
+        lineage: Lineage | None = None,
+        *,
+        fulfils: Promise | str | None = None,
+    ) -> Lineage:
         """As ``DynamoDBShim.write``; cancelled in flight, the scope becomes ``incomplete``."""
         base = self.base(lineage)
         request, write = self.put(key, value, base)
+        if fulfils is not None:
+            request = self.keeping(request, write, fulfils)
+            return await self._send(self._client.transact_write_items, request, write, base)
         return await self._send(self._client.put_item, request, write, base)
 
     @recorded("delete")
@@ -53,10 +64,12 @@ class DynamoDBAsyncShim(DynamoDBTable2):
     async def read(self, key: str) -> tuple[Any, Lineage]:
         """As ``DynamoDBShim.read``."""
         request = self.asked(key)
-        if (held := self.held()) is not None:
+        stale = StaleRead()
+        if (held := self.held(stale)) is not None:
             await hold(self, held)
         with own_call():
             told = await self._client.get_item(**request)
+        stale.answered()
         return self.seen(key, told.get("Item"))
 
     async def aclose(self) -> None:
@@ -74,6 +87,7 @@ def shim_async(
     reads_from: ReadsFrom = "primary",
     on_read: OnRead = "merge",
     regions: Mapping[str, str] | None = None,
+    promise_table: str = TABLE,
 ) -> DynamoDBAsyncShim:
     """The asyncio twin of :func:`shim`, of a client of aiobotocore.
 
@@ -89,6 +103,7 @@ def shim_async(
         reads_from=reads_from,
         on_read=on_read,
         regions=regions or {},
+        promise_table=promise_table,
     )
     register(made)
     return made

@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError
-from antipode.shim import recorded, register, shared_watcher
+from antipode.shim import StaleRead, recorded, register, shared_watcher
 from antipode_shims._aws import is_async
-from antipode_shims.dynamodb._clients.botocore import Settings, low_level, own_call
+from antipode_shims._aws.botocore import Settings, own_call
+from antipode_shims.dynamodb._clients.botocore import low_level
+from antipode_shims.dynamodb._promises import TABLE
 from antipode_shims.dynamodb._table2 import DynamoDBTable2
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from antipode import Lineage
+    from antipode import Lineage, Promise
     from antipode.shim import OnRead, ReadsFrom
 
 
@@ -26,7 +28,14 @@ class DynamoDBShim(DynamoDBTable2):
         self._client = client
 
     @recorded("write")
-    def write(self, key: str, value: Any, lineage: Lineage | None = None) -> Lineage:
+    def write(
+        self,
+        key: str,
+        value: Any,
+        lineage: Lineage | None = None,
+        *,
+        fulfils: Promise | str | None = None,
+    ) -> Lineage:
         """Put the item *key* with *value*, its lineage beside it, in one request.
 
         Whatever else was in the item goes.
@@ -35,6 +44,7 @@ class DynamoDBShim(DynamoDBTable2):
             key: the value of the partition key.
             value: what boto3's ``TypeSerializer`` takes: text, bytes, ``Decimal``, lists, maps.
             lineage: what the value depends on; default the current lineage.
+            fulfils: a promise, or its ``token``, that is fulfilled in the same transaction.
 
         Returns:
             The lineage with this write in it; it enters the current scope as well.
@@ -46,6 +56,9 @@ class DynamoDBShim(DynamoDBTable2):
         """
         base = self.base(lineage)
         request, write = self.put(key, value, base)
+        if fulfils is not None:
+            request = self.keeping(request, write, fulfils)
+            return self._send(self._client.transact_write_items, request, write, base)
         return self._send(self._client.put_item, request, write, base)
 
     @recorded("delete")
@@ -85,10 +98,12 @@ class DynamoDBShim(DynamoDBTable2):
             botocore.exceptions.ClientError: as boto3 does.
         """
         request = self.asked(key)
-        if (held := self.held()) is not None:
+        stale = StaleRead()
+        if (held := self.held(stale)) is not None:
             held.hold(lambda _: self.observing(held), watcher=shared_watcher(self))
         with own_call():
             told = self._client.get_item(**request)
+        stale.answered()
         return self.seen(key, told.get("Item"))
 
 
@@ -102,6 +117,7 @@ def shim(
     reads_from: ReadsFrom = "primary",
     on_read: OnRead = "merge",
     regions: Mapping[str, str] | None = None,
+    promise_table: str = TABLE,
 ) -> DynamoDBShim:
     """Register Table 2's ``write``, ``read`` and ``wait`` for one table.
 
@@ -114,6 +130,7 @@ def shim(
         reads_from: ``replica`` where what it reads is written in other regions, else ``primary``.
         on_read: ``merge`` adds what a read finds to the current scope; ``ignore`` does not.
         regions: endpoint URLs of the other regions by their names, where they are not AWS's own.
+        promise_table: where records of promises are.
 
     Raises:
         ConfigurationError: an asyncio client, a bad option, or boto3 is missing.
@@ -127,6 +144,7 @@ def shim(
         reads_from=reads_from,
         on_read=on_read,
         regions=regions or {},
+        promise_table=promise_table,
     )
     register(made)
     return made

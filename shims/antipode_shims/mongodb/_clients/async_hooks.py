@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from antipode.shim import floor
+from antipode.shim import StaleRead, floor
 
 from .call import CALL, QUERY, Call, Rules
 from .guard import AsyncGuard, TooEarly
@@ -112,9 +112,9 @@ class AsyncHooks:
         guard.install()
         return guard
 
-    async def hold_pinned(self, manager: Any) -> None:
+    async def hold_pinned(self, manager: Any, stale: StaleRead) -> None:
         """Hold back a ``getMore`` of a cursor that has a connection of its own."""
-        held = floor(self.shim, reads=False)
+        held = floor(self.shim, reads=False, stale=stale)
         if held is None:
             return
         guard = AsyncGuard(self.rules, None, held, manager.conn)
@@ -202,11 +202,14 @@ class AsyncClient:
                 return await plain._run_operation(operation, *args, **options)  # noqa: SLF001
             finally:
                 QUERY.reset(token)
-        await self._antipode.hold_pinned(manager)
+        stale = StaleRead()
+        await self._antipode.hold_pinned(manager, stale)
         with self._antipode.wired(manager.conn) as wire:
             if wire is not None and manager.more_to_come:
                 wire.expect(operation)
-            return await plain._run_operation(operation, *args, **options)  # noqa: SLF001
+            reply = await plain._run_operation(operation, *args, **options)  # noqa: SLF001
+        stale.answered()
+        return reply
 
     def _send_cluster_time(self, command: Any, session: Any) -> None:
         plain: Any = super()

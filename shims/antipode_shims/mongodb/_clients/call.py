@@ -13,10 +13,12 @@ from antipode import ConfigurationError
 from antipode.shim import (
     Places,
     Repeated,
+    StaleRead,
     count,
     floor,
     log_once,
     mark_incomplete,
+    own_time,
     record_uncommitted,
     record_write,
 )
@@ -141,6 +143,7 @@ class Call:
         proved: what a floor that was met demanded, where a snapshot was taken after it.
         session: the application's, if the command that was announced last is of one.
         again: what makes it again while its reads wait; None where that cannot be.
+        stale: counts it once it is answered, if it may be stale.
     """
 
     __slots__ = (
@@ -158,6 +161,7 @@ class Call:
         "again",
         "proved",
         "session",
+        "stale",
     )
 
     def __init__(self, rules: Rules, *, repeats: bool = False) -> None:
@@ -165,6 +169,7 @@ class Call:
         self._rules = rules
         self._repeats = repeats
         self.again: Repeated | None = None
+        self.stale = StaleRead()
         self._name, self._kind = "", Kind.NEUTRAL
         self.session: Any = None
         self._writes: Mapping[str, WriteId] = _NONE
@@ -186,10 +191,12 @@ class Call:
         if self.again is not None and self.again.floor is not None:
             return self.again.floor
         shim = self._rules.shim
-        if (held := floor(shim, reads=False)) is not None and self._repeats:
+        held = floor(shim, reads=False, stale=self.stale)
+        if held is not None and self._repeats:
             self.again = self.again or Repeated(shim, self._rules.places)
         return held
 
+    @own_time
     def announce(self, command: MutableMapping[str, Any], session: Any) -> None:
         """Take note of a command that is about to be encoded, and ask for what its reply needs."""
         try:
@@ -251,7 +258,7 @@ class Call:
         """Let a dry run judge it once; the guard asks for the floor, for each connection again."""
         if not self._told and self._name != "getMore":
             self._told = True
-            self._asked = floor(self._rules.shim)
+            self._asked = floor(self._rules.shim, stale=self.stale)
 
     def passed(self) -> None:
         """Its read is answered: it is known to be shown all that a poll can show."""
@@ -269,6 +276,7 @@ class Call:
         concern = self._command.get("writeConcern")
         return concern.get("w") if concern else None
 
+    @own_time
     def took(self, reply: MutableMapping[str, Any]) -> None:
         """Take a reply in."""
         try:
@@ -395,6 +403,7 @@ class Call:
             mark_incomplete(self._rules.shim.datastore, "in_doubt")
         if self._writes:
             record_write(*self._writes.values())
+        self.stale.answered()
 
     def _settle_commit(self, state: SessionState) -> None:
         """Let ``with_transaction`` repeat a commit before its outcome counts as unknown."""
@@ -404,6 +413,7 @@ class Call:
 
     def settle_failed(self) -> None:
         """The same after an exception of the client, which goes on to the application."""
+        self.stale.failed()
         with contextlib.suppress(ConfigurationError):
             self.settle()
 

@@ -15,7 +15,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from antipode.shim import floor
+from antipode.shim import StaleRead, floor
 
 from .call import CALL, QUERY, Call, Rules
 from .guard import SyncGuard, TooEarly
@@ -113,9 +113,9 @@ class SyncHooks:
         guard.install()
         return guard
 
-    def hold_pinned(self, manager: Any) -> None:
+    def hold_pinned(self, manager: Any, stale: StaleRead) -> None:
         """Hold back a ``getMore`` of a cursor that has a connection of its own."""
-        held = floor(self.shim, reads=False)
+        held = floor(self.shim, reads=False, stale=stale)
         if held is None:
             return
         guard = SyncGuard(self.rules, None, held, manager.conn)
@@ -203,11 +203,14 @@ class SyncClient:
                 return plain._run_operation(operation, *args, **options)  # noqa: SLF001
             finally:
                 QUERY.reset(token)
-        self._antipode.hold_pinned(manager)
+        stale = StaleRead()
+        self._antipode.hold_pinned(manager, stale)
         with self._antipode.wired(manager.conn) as wire:
             if wire is not None and manager.more_to_come:
                 wire.expect(operation)
-            return plain._run_operation(operation, *args, **options)  # noqa: SLF001
+            reply = plain._run_operation(operation, *args, **options)  # noqa: SLF001
+        stale.answered()
+        return reply
 
     def _send_cluster_time(self, command: Any, session: Any) -> None:
         plain: Any = super()

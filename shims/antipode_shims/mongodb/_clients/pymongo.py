@@ -6,11 +6,11 @@ import socket
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError
-from antipode.shim import Unreachable
+from antipode.shim import Unreachable, own_client
 from antipode_shims.mongodb._position.reply import INTERRUPTED, MONGOS, STANDALONE, check_member
 
 if TYPE_CHECKING:
@@ -168,7 +168,8 @@ class ServerSettings:
         _knock(address, timeout_s)
         deadline_s = time.monotonic() + timeout_s
         timeout_ms = max(int(timeout_s * 1000), 1)
-        client = pymongo_module().MongoClient(
+        make = partial(
+            pymongo_module().MongoClient,
             host=address[0],
             port=address[1],
             **self.arguments,
@@ -181,6 +182,7 @@ class ServerSettings:
             connectTimeoutMS=timeout_ms,
             socketTimeoutMS=_SOCKET_TIMEOUT_MS,
         )
+        client = own_client(make)
         try:
             _await_known(client, deadline_s)
         except BaseException:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from antipode.shim import recorded
+from antipode.shim import StaleRead, recorded
 from antipode_shims.mongodb._clients.pymongo import pymongo_module, refusals, slow_errors
 from antipode_shims.mongodb._look import HELLO, converse_async
 from antipode_shims.mongodb._promises.fulfil import fulfil_async
@@ -116,13 +116,13 @@ class MongoAsyncShim(MongoTable2):
     async def read(self, key: Any) -> tuple[Any, Lineage]:
         """As :meth:`MongoShim.read`."""
         await self._prepare()
-        held = self.floor()
-        if held is None:
-            return self.seen(await converse_async(self._ask, self._read(key)))
+        stale = StaleRead()
         answers: list[Answer] = []
-        await held.hold_async(self._observing(held, key, answers, []))
-        if not answers:  # It is answered without having been shown what it depends on.
-            return self.seen(await converse_async(self._ask, self._read(key)))
+        if (held := self.floor(stale)) is not None:
+            await held.hold_async(self._observing(held, key, answers, []))
+        if not answers:  # Nothing holds it back, or it was not shown what it depends on.
+            answers.append(await converse_async(self._ask, self._read(key)))
+        stale.answered()
         return self.seen(answers[0])
 
     def _observing(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError, Lineage
-from antipode.shim import recorded, register
+from antipode.shim import StaleRead, recorded, register
 from antipode_shims.mongodb._clients.pymongo import (
     ServerSettings,
     is_async,
@@ -14,6 +14,7 @@ from antipode_shims.mongodb._clients.pymongo import (
     slow_errors,
 )
 from antipode_shims.mongodb._format.document import FIELD
+from antipode_shims.mongodb._instrument import plain_client
 from antipode_shims.mongodb._look import HELLO, converse
 from antipode_shims.mongodb._promises.fulfil import fulfil
 from antipode_shims.mongodb._table2 import MongoTable2, late, slice_s
@@ -176,13 +177,13 @@ class MongoShim(MongoTable2):
             pymongo.errors.PyMongoError: as PyMongo does.
         """
         self._prepare()
-        held = self.floor()
-        if held is None:
-            return self.seen(converse(self._ask, self._read(key)))
+        stale = StaleRead()
         answers: list[Answer] = []
-        held.hold(self._observing(held, key, answers, []))
-        if not answers:  # It is answered without having been shown what it depends on.
-            return self.seen(converse(self._ask, self._read(key)))
+        if (held := self.floor(stale)) is not None:
+            held.hold(self._observing(held, key, answers, []))
+        if not answers:  # Nothing holds it back, or it was not shown what it depends on.
+            answers.append(converse(self._ask, self._read(key)))
+        stale.answered()
         return self.seen(answers[0])
 
     def _observing(
@@ -248,7 +249,7 @@ def shim(
         ConfigurationError: an asyncio client, a bad option, or PyMongo is missing.
     """
     owned = isinstance(client, str)
-    used = pymongo_module().MongoClient(client) if owned else client
+    used = plain_client(client, pymongo_module().MongoClient)
     if is_async(used):
         _refuse("shim", "shim_async", "an asyncio")
     made = MongoShim(
@@ -287,7 +288,7 @@ def shim_async(
         ConfigurationError: as :func:`shim`.
     """
     owned = isinstance(client, str)
-    used = pymongo_module().AsyncMongoClient(client) if owned else client
+    used = plain_client(client, pymongo_module().AsyncMongoClient)
     if not is_async(used):
         _refuse("shim_async", "shim", "a synchronous")
     made = MongoAsyncShim(

@@ -10,6 +10,7 @@ Import only where mysqlclient is.
 from __future__ import annotations
 
 import os
+import re
 import select
 import socket
 import weakref
@@ -28,6 +29,7 @@ from antipode_shims.mysql._statements import (
     OPENS,
     READS,
     WRITES,
+    closes,
 )
 
 from .read_wait import hold, left_s, limited
@@ -43,6 +45,9 @@ if TYPE_CHECKING:
     from .tap import Tap
 
 _CLIENT_ERRORS = 2000
+_UNPARSED = 1064
+#: Where the server gave up to parse: what is left, cut to 80 characters.
+_NEAR = re.compile(r" near '(.+)' at line 1$", re.DOTALL)
 _GONE_BEFORE = 2006
 #: What an OK packet has of warnings.
 _WARNED = b"", b"\0\0\0\0\0\1\0"
@@ -77,6 +82,8 @@ class NativeConnection:
     _antipode_unheard = False
     #: Whether something of the reply is left to read.
     _antipode_left = False
+    #: The statement in flight.
+    _antipode_sql = b""
 
     def query(self, query: bytes | bytearray | str) -> Any:
         """Send a statement; floors come before it, positions after it."""
@@ -87,6 +94,7 @@ class NativeConnection:
         if held is not None:
             with limited(tap, held):
                 hold(self._antipode, held, found, self._antipode_ask)
+        self._antipode_sql = sql
         return self._antipode_run(found, lambda: plain(query))
 
     def commit(self) -> Any:
@@ -159,8 +167,7 @@ class NativeConnection:
             return following.found
         found = _plain(self, "next_result")()
         if found and tap.state:
-            tap.state = 0
-            self._antipode_finish()
+            self._antipode_ended()
         if found:
             self._antipode_over()
         return found
@@ -196,7 +203,7 @@ class NativeConnection:
         tap = self._antipode
         first = self._antipode_now()
         ahead: deque[Result] = deque()
-        more = True
+        more, failed = True, False
         while more:
             try:
                 found = _plain(self, "next_result")()
@@ -205,18 +212,27 @@ class NativeConnection:
                 ahead.append(Result(found, rows, self._antipode_now() if more else first))
             except Exception as error:  # noqa: BLE001, PERF203 - the application meets it there
                 ahead.append(Result(0, None, first, error))
-                more = False
-        tap.state = 0
-        self._antipode_finish()
+                more, failed = False, True
+        self._antipode_ended(failed=failed)
         self._antipode_kept = first
         tap.ahead = ahead
+
+    def _antipode_ended(self, *, failed: bool = False) -> None:
+        """The last of several results was read: its statement may have ended the transaction."""
+        tap = self._antipode
+        tap.state = 0
+        self._antipode_finish()
+        if not failed and closes(self._antipode_sql):
+            tap.session.heard(tap.session.status & ~IN_TRANSACTION)
+            tap.closed()
 
     def _antipode_now(self) -> dict[str, Any]:
         return {name: _plain(self, name)() for name in _KEPT}
 
     def _antipode_before(self) -> None:
         tap = self._antipode
-        self._antipode_kept = {}
+        tap.stale_read.failed()
+        self._antipode_kept, self._antipode_sql = {}, b""
         self._antipode_taken = None
         tap.ahead.clear()
         tap.state = 0
@@ -251,6 +267,8 @@ class NativeConnection:
             tap.state = 1
             number = errno_of(error)
             if 0 < number < _CLIENT_ERRORS or refused(error):
+                if number == _UNPARSED and _starts_wrong(str(error.args[1]), self._antipode_sql):
+                    tap.session.unparsed()
                 tap.failed(number)
                 self._antipode_finish()
                 self._antipode_put_off()
@@ -286,6 +304,7 @@ class NativeConnection:
 
     def _antipode_replied(self, found: int) -> None:
         tap = self._antipode
+        tap.stale_read.answered()
         plain: Any = super()
         rows = bool(plain.field_count())
         self._antipode_unheard = rows and bool(found & COMMITS)
@@ -375,6 +394,15 @@ class NativeConnection:
                 if not isinstance(error, Exception):
                     raise
         tap.raise_pending()
+
+
+def _starts_wrong(message: str, sql: bytes) -> bool:
+    """Whether the server could not parse the very beginning of *sql*, as its *message* says.
+
+    An error further on may be of a text that a statement before it made.
+    """
+    near = _NEAR.search(message)
+    return near is not None and sql.lstrip().startswith(near[1].encode())
 
 
 def _rows(result: Any) -> Rows:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 from antipode import AntipodeError, Status
 from antipode.shim import Observation, Unreachable
+from antipode_shims._sql.promises import Records
 from antipode_shims.mysql._position.flavor import Ask, Refused, text
 from antipode_shims.mysql._position.ok_packet import AUTOCOMMIT, IN_TRANSACTION
-from antipode_shims.mysql._promises.records import Records, records
+from antipode_shims.mysql._promises.records import records
 
 from .session import Verdict
 from .tap import ISOLATION, SLICE_S

@@ -463,6 +463,10 @@ class Session:
         if not status & IN_TRANSACTION:
             self._closed()
 
+    def unparsed(self) -> None:
+        """The server could not parse what is in flight, and did nothing."""
+        self._snapshot, self._flight = self._before, 0
+
     def switched(self, autocommit: int) -> None:
         """The reply to a statement that may have switched autocommit was read to its end.
 

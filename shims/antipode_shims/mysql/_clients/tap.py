@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError, Lineage, StaleSnapshot, Status, scope
 from antipode.shim import (
+    StaleRead,
     count,
     defer_read,
     floor,
     log_once,
     mark_incomplete,
+    own_time,
     record_uncommitted,
     record_write,
 )
@@ -153,6 +155,7 @@ class Tap:
         ahead: what of a reply was read before the application came to it: packets, and the error
             that it ends with.
         places: of the connection's pool; None where it has none that is known.
+        stale_read: counts a read once it is answered, if it may be stale.
     """
 
     __slots__ = (
@@ -180,6 +183,7 @@ class Tap:
         "ready",
         "session",
         "shim",
+        "stale_read",
         "state",
         "until_s",
     )
@@ -195,6 +199,7 @@ class Tap:
         """Ride along on a connection that may be open already."""
         self.shim = shim
         self.own = False
+        self.stale_read = StaleRead()
         self.until_s: float | None = None
         self.places: Places | None = None
         self._told = told
@@ -286,6 +291,7 @@ class Tap:
             "; ".join(lacking),
         )
 
+    @own_time
     def starts(self, sql: bytes | bytearray | str) -> tuple[int, Floor | None]:
         """What a statement may do, and what it has to wait for.
 
@@ -293,6 +299,7 @@ class Tap:
             ConfigurationError: it has to wait, and the server has no positions, or another one may
                 be read.
         """
+        self.stale_read.failed()
         if type(sql) is not bytes:
             sql = sql.encode("utf-8", "replace") if isinstance(sql, str) else bytes(sql)
         found = meaning(sql)
@@ -307,7 +314,7 @@ class Tap:
         if found & CALLS:
             found = self._calling(sql, found)
         if found & READS:
-            held = floor(self.shim, who=self)
+            held = floor(self.shim, who=self, stale=self.stale_read)
         elif found & (NESTS | OPENS):
             found, held = self._first(sql, found)
         else:
@@ -342,10 +349,10 @@ class Tap:
         if not found & NESTS:
             if self.known().flavor is Flavor.MARIADB:
                 return found & ~OPENS, None  # It shows its tables without reading any.
-            return found, floor(self.shim, reads=False) if fresh else None
+            return found, floor(self.shim, reads=False, stale=self.stale_read) if fresh else None
         if self._temporary and self.session.tracked and target(sql) in self._temporary:
             found &= ~WRITES  # What it writes nobody else sees, and no log replicates.
-        held = floor(self.shim, reads=False)
+        held = floor(self.shim, reads=False, stale=self.stale_read)
         # A text is searched where that shows something alone.
         if self.session.unread or held is not None:
             how = reads(sql, found)
@@ -355,6 +362,7 @@ class Tap:
 
     def other(self) -> None:
         """A command that is no statement is about to be sent."""
+        self.stale_read.failed()
         self._temporary = set()
         self.session.starts(0)
 
@@ -392,10 +400,12 @@ class Tap:
         state = self.state
         if state == _FIRST:
             first = data[0]
+            if first == _LOCAL_FILE:  # It is sent first, and answered after it.
+                return None
+            self.stale_read.answered()
             if not first and is_ok(data):
                 return self._ok(data)
-            if first != _LOCAL_FILE:  # It is sent first, and answered after it.
-                self.state = COLUMNS
+            self.state = COLUMNS
         elif is_eof(data):
             if state == COLUMNS:
                 self.state = ROWS
@@ -440,6 +450,7 @@ class Tap:
             self._unread.read()
             self._unread = None
 
+    @own_time
     def finished(self, *, failed: bool = False, number: int = 0) -> None:
         """The reply came, all of it or all that its client reports."""
         self.state = 0
@@ -565,6 +576,7 @@ class Tap:
             self.due = _NOTHING
         return self._left
 
+    @own_time
     def sampled(self, rows: Rows, due: Due) -> None:
         """Take in the answer to :data:`SAMPLE` after a commit without a position.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError
-from antipode.shim import Unreachable
+from antipode.shim import Unreachable, own_client
 from antipode_shims.mysql._position.flavor import Refused, text
 from antipode_shims.mysql._promises.records import REFUSED, explained, recording
 
@@ -92,14 +92,17 @@ class ServerSettings:
         """
         pymysql = pymysql_module()
         try:
-            return pymysql.connect(
-                **self.arguments,
-                connect_timeout=_whole(timeout_s),
-                read_timeout=timeout_s,
-                write_timeout=timeout_s,
-                autocommit=True,
-                charset="utf8mb4",
-                cursorclass=importlib.import_module("pymysql.cursors").DictCursor,
+            return own_client(
+                partial(
+                    pymysql.connect,
+                    **self.arguments,
+                    connect_timeout=_whole(timeout_s),
+                    read_timeout=timeout_s,
+                    write_timeout=timeout_s,
+                    autocommit=True,
+                    charset="utf8mb4",
+                    cursorclass=importlib.import_module("pymysql.cursors").DictCursor,
+                )
             )
         except link_errors() as error:
             if refused(error):

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import sys
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
-from antipode import ConfigurationError, Promise, PromiseAbandoned
-from antipode.shim import shims_of
+from antipode import ConfigurationError, Promise
+from antipode_shims._sql.promises import (
+    NO_TRANSACTION,
+    WRONG_API,
+    abandoned,
+    check_datastore,
+    client_error,
+    driver_connection,
+    sqlalchemy_connection,
+    sweeper,
+    table_of,
+)
 from antipode_shims.mysql._clients.detect import client_of
 from antipode_shims.mysql._endpoint.settings import errno_of
 from antipode_shims.mysql._shim.base import BaseMySQLShim
 
-from .records import REFUSED, SWEEP_EVERY, TABLE, check_name, explained, recording
+from .records import REFUSED, check_name, explained, recording
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -25,7 +34,7 @@ _CURSORS = {
     "AsyncConnection": "aiomysql.cursors",
     "NativeConnection": "MySQLdb.cursors",
 }
-_FACES = "use fulfil() with synchronous handles, and fulfil_async() with asyncio's"
+_VENDOR = "mysql"
 
 
 #: Yields a statement, is sent how many rows it changed.
@@ -54,19 +63,19 @@ def fulfil(handle: Any, promise: Promise | str, *, table: str | None = None) -> 
     """
     given = Promise.parse(promise) if isinstance(promise, str) else promise
     _record(handle, given, table)
-    if (shim := _sweeper(given)) is not None:
+    if (shim := sweeper(given, BaseMySQLShim)) is not None:
         shim.sweep_promises()
 
 
 def _record(handle: Any, promise: Promise, table: str | None) -> None:
-    if (connection := _sqlalchemy(handle)) is not None:
+    if (connection := _of_sqlalchemy(handle)) is not None:
         raw: Any = connection.connection.driver_connection
         steps = _steps(raw, promise, table)
         _run(steps, lambda sql: int(connection.exec_driver_sql(sql).rowcount))
         return
-    raw = _driver(handle)
+    raw = driver_connection(handle, _VENDOR)
     if client_of(raw).name == "AsyncConnection":
-        raise ConfigurationError(_FACES)
+        raise ConfigurationError(WRONG_API)
     _run(_steps(raw, promise, table), lambda sql: _by_driver(raw, sql))
 
 
@@ -88,24 +97,16 @@ async def fulfil_async(handle: Any, promise: Promise | str, *, table: str | None
     if (run_sync := getattr(handle, "run_sync", None)) is not None:
         await run_sync(_record, given, table)
     else:
-        raw = _driver(handle)
+        raw = driver_connection(handle, _VENDOR)
         if client_of(raw).name != "AsyncConnection":
-            raise ConfigurationError(_FACES)
+            raise ConfigurationError(WRONG_API)
         await _run_async(_steps(raw, given, table), lambda sql: _by_aiomysql(raw, sql))
-    if (shim := _sweeper(given)) is not None:
+    if (shim := sweeper(given, BaseMySQLShim)) is not None:
         await asyncio.to_thread(shim.sweep_promises)
 
 
-def _sweeper(promise: Promise) -> BaseMySQLShim | None:
-    """Who deletes records whose time is over, at some fulfilments; None at the others.
-
-    Never the application's transaction: in it a deletion would lock gaps, where the records of
-    other branches belong.
-    """
-    if random.randrange(SWEEP_EVERY):  # noqa: S311 - spreads work
-        return None
-    shims = (one for one in shims_of(promise.datastore) if one.abandons)
-    return next((one for one in shims if isinstance(one, BaseMySQLShim)), None)
+def _of_sqlalchemy(handle: Any) -> Any:
+    return sqlalchemy_connection(handle, "MySQL or MariaDB", ("mysql", "mariadb"))
 
 
 def _steps(raw: Any, promise: Promise, table: str | None) -> Steps:
@@ -116,17 +117,13 @@ def _steps(raw: Any, promise: Promise, table: str | None) -> Steps:
     try:
         changed = yield recording(where, promise, fulfilled=True)
     except Exception as error:
-        cause = _cause(error)
+        cause = client_error(error)
         better = explained(promise.datastore, where, errno_of(cause), str(cause))
         if better is None:
             raise
         raise better from error
     if changed == REFUSED:
-        msg = (
-            f"{promise} was abandoned: nobody waits for its data any more; let the transaction "
-            "roll back"
-        )
-        raise PromiseAbandoned(msg)
+        raise abandoned(promise)
 
 
 def _gathers(raw: Any) -> bool:
@@ -147,13 +144,9 @@ def _check_transaction() -> Steps:
     try:
         yield "RELEASE SAVEPOINT antipode_promise"
     except Exception as error:
-        if errno_of(_cause(error)) != _NO_SAVEPOINT:
+        if errno_of(client_error(error)) != _NO_SAVEPOINT:
             raise
-        msg = (
-            "no transaction is open, and autocommit is on: the promise would be fulfilled without "
-            "its data; begin a transaction, write, and fulfil the promise within it"
-        )
-        raise ConfigurationError(msg) from error
+        raise ConfigurationError(NO_TRANSACTION) from error
 
 
 def _table(raw: Any, promise: Promise, table: str | None) -> str:
@@ -162,57 +155,10 @@ def _table(raw: Any, promise: Promise, table: str | None) -> str:
     Raises:
         ConfigurationError: the connection is of another datastore, or its clients disagree.
     """
-    tap = getattr(raw, "_antipode", None)
-    if tap is not None and tap.shim.datastore != promise.datastore:
-        msg = (
-            f"{promise} would be recorded on {tap.shim.datastore!r}, where nobody asks for it: "
-            f"fulfil it with a connection to {promise.datastore!r}"
-        )
-        raise ConfigurationError(msg)
+    check_datastore(raw, promise)
     if table is not None:
         return check_name(table)
-    shims = [one for one in shims_of(promise.datastore) if isinstance(one, BaseMySQLShim)]
-    found = sorted({one.own_promises for one in shims if one.own_promises})
-    if len(found) > 1:
-        msg = (
-            f"clients of {promise.datastore!r} ask for promises in {' and '.join(found)}: give "
-            "all of them the same promise_table='schema.table'"
-        )
-        raise ConfigurationError(msg)
-    return found[0] if found else TABLE
-
-
-def _sqlalchemy(handle: Any) -> Any:
-    """The SQLAlchemy connection that is meant, None where it is none of SQLAlchemy's.
-
-    Raises:
-        ConfigurationError: it is of another database.
-    """
-    orm, core = sys.modules.get("sqlalchemy.orm"), sys.modules.get("sqlalchemy")
-    if orm is not None and isinstance(handle, (orm.Session, orm.scoped_session)):
-        handle = handle.connection()
-    if core is None or not isinstance(handle, core.Connection):
-        return None
-    if handle.dialect.name not in ("mysql", "mariadb"):
-        msg = f"a connection to {handle.dialect.name} is none to MySQL or MariaDB"
-        raise ConfigurationError(msg)
-    return handle
-
-
-def _driver(handle: Any) -> Any:
-    """The client's connection that is meant.
-
-    Raises:
-        ConfigurationError: it is SQLAlchemy's, of asyncio.
-    """
-    if getattr(handle, "vendor", "") == "mysql":  # Django's.
-        handle.ensure_connection()
-        return handle.connection
-    if hasattr(handle, "run_sync"):
-        raise ConfigurationError(_FACES)
-    if hasattr(handle, "execute") and hasattr(handle, "connection"):  # A cursor.
-        return handle.connection
-    return handle
+    return table_of(promise, BaseMySQLShim, lambda shim: shim.own_promises)
 
 
 def _by_driver(raw: Any, sql: str) -> int:
@@ -277,9 +223,3 @@ class _Talk:
             self.sql = step()
         except StopIteration:
             self.sql = None
-
-
-def _cause(error: BaseException) -> BaseException:
-    """The client's error behind SQLAlchemy's."""
-    cause: BaseException | None = getattr(error, "orig", None)
-    return error if cause is None else cause

@@ -9,25 +9,21 @@ trip, whatever the client's ``CLIENT_FOUND_ROWS``.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from antipode import ConfigurationError, Status
 from antipode.shim import record_seconds
+from antipode_shims._sql.promises import SWEEP, TABLE, Records, denied, no_table
 from antipode_shims.mysql._position.flavor import Ask, Flavor, Refused, text
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection
 
     from antipode import Promise
     from antipode_shims.mysql._position.flavor import Asking, Rows
 
-#: The table, in the database of those who fulfil promises.
-TABLE = "antipode_promises"
 #: The statement changed a row that was there, which only one that is refused does.
 REFUSED = 2
-#: How many records whose time is over go at once, and at one of how many fulfilments.
-SWEEP, SWEEP_EVERY = 32, 16
 #: For connections of the library's own: nobody's uncommitted record may be seen.
 COMMITTED = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
 
@@ -132,33 +128,8 @@ def sweeping(table: str) -> Asking[None]:
 def explained(datastore: str, table: str, number: int, cause: str) -> ConfigurationError | None:
     """What a server's error number says about the table, None where it says nothing."""
     if number in _NO_TABLE:
-        why = f"{datastore!r} has no table {table!r} for its promises; {_MIGRATION}"
-    elif number in _DENIED:
-        why = (
-            f"{datastore!r} lets this user not write to {table!r}: who fulfils promises needs "
-            f"INSERT, SELECT, UPDATE and DELETE there ({cause})"
-        )
-    else:
-        return None
-    return ConfigurationError(why)
-
-
-@dataclass(frozen=True)
-class Records:
-    """What one search for promises showed.
-
-    Attributes:
-        statuses: of those that have a record.
-        cause: for a person, why others may have none.
-    """
-
-    statuses: Mapping[Promise, Status] = field(default_factory=dict)
-    cause: str = ""
-
-    def causes(self, promises: Collection[Promise]) -> dict[Promise, str]:
-        """The cause of each of *promises* that has no record."""
-        without = (each for each in promises if each not in self.statuses)
-        return dict.fromkeys(without, self.cause) if self.cause else {}
+        return no_table(datastore, table, _MIGRATION)
+    return denied(datastore, table, cause) if number in _DENIED else None
 
 
 def records(

@@ -15,6 +15,7 @@ from antipode.shim import (
     mark_incomplete,
     shims_of,
 )
+from antipode_shims._sql.promises import TABLE
 from antipode_shims.mysql._endpoint.caveat import caveat
 from antipode_shims.mysql._endpoint.endpoint import MySQLEndpoint
 from antipode_shims.mysql._endpoint.settings import ServerSettings, abandon, execute
@@ -32,7 +33,7 @@ from antipode_shims.mysql._position.flavor import (
 )
 from antipode_shims.mysql._position.gtid import GtidError, MySQLLog, Runs
 from antipode_shims.mysql._position.states import STATE, parse_state, primaries
-from antipode_shims.mysql._promises.records import TABLE, check_name, place, sweeping
+from antipode_shims.mysql._promises.records import check_name, place, sweeping
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Mapped, MappedColumn, declared_attr, mapped_column, o
 
 from antipode import Lineage
 from antipode.shim import stored_lineage
-from antipode_shims.mysql._clients.sqlalchemy import datastore_of
+from antipode_shims.mysql._clients.sqlalchemy import instrumented
 from antipode_shims.mysql._position.flavor import text
 
 from .triggers import COLUMN, SEPARATOR
@@ -55,6 +55,7 @@ class LineageMixin:
         if stored is None:
             return Lineage()
         session = object_session(self)
-        datastore = datastore_of(session.get_bind()) if session is not None else ""
+        shim = instrumented.shim_of(session.get_bind()) if session is not None else None
+        datastore = shim.datastore if shim is not None else ""
         texts = text(stored).split(SEPARATOR)
         return Lineage().merge(*(stored_lineage(datastore, one) for one in texts))

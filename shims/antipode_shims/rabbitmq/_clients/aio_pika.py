@@ -12,9 +12,9 @@ import copy
 import functools
 from typing import TYPE_CHECKING, Any
 
-from antipode_shims.rabbitmq._position.publisher import Publications
+from antipode_shims._messages.publisher import Publications
 
-from .channel_state import AROUND_PROPERTIES, State, state_of
+from .channel_state import AROUND_PROPERTIES, State, state_of, stored
 from .message import message_of
 
 if TYPE_CHECKING:
@@ -97,14 +97,27 @@ def _outfitted(
         # What aiormq sends for None.
         properties = aiormq.spec.Basic.Properties(delivery_mode=1)
     sent = copy.copy(properties)
-
-    def size(headers: dict[str, Any] | None) -> int:
-        sent.headers = headers
-        return len(sent.marshal())
-
-    room = underlay.max_content_size - _MORE_THAN_CONTENT
-    sent.headers, write = state.headers(properties.headers, write, room=room, size=size)
+    sent.headers, write = state.headers(properties.headers, write, **_frame(underlay, sent))
     return sent, write
+
+
+def stored_in(underlay: Any, message: Any) -> dict[str, Any]:
+    """The headers of a message that Table 2 writes, with a lineage that fits in its frame.
+
+    Raises:
+        ValueError: its properties have no room for it.
+    """
+    return stored(message.headers, **_frame(underlay, message.properties))
+
+
+def _frame(underlay: Any, properties: Any) -> dict[str, Any]:
+    """How many bytes of properties a frame takes, and how to count them with other headers."""
+
+    def size(headers: dict[str, Any]) -> int:
+        properties.headers = headers
+        return len(properties.marshal())
+
+    return {"room": underlay.max_content_size - _MORE_THAN_CONTENT, "size": size}
 
 
 def certainly_absent(error: BaseException) -> bool:

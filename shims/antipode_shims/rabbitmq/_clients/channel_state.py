@@ -6,19 +6,54 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from antipode.shim import count, log_once, mark_incomplete, record_write, shims_of
-from antipode_shims.rabbitmq._format import may_exceed, outgoing, shortened
+from antipode_shims._messages.headers import may_exceed, outgoing, shortened
 from antipode_shims.rabbitmq._table2 import BaseRabbitMQShim
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from antipode import WriteId
-    from antipode_shims.rabbitmq._position.publisher import Publications
+    from antipode_shims._messages.publisher import Publications
 
 ATTRIBUTE = "_antipode"
 #: What a frame of properties has besides: its head and end, and what comes before the properties.
 AROUND_PROPERTIES = 20
 _ABSENT = object()
+
+
+def fitting(
+    sent: dict[str, Any], *, room: int, size: Callable[[dict[str, Any]], int]
+) -> dict[str, Any] | None:
+    """*sent*, headers with ours, with the lineage cut to what one frame has room for.
+
+    Args:
+        sent: of :func:`outgoing`.
+        room: how many bytes of properties a frame of the connection takes; no limit where that
+            is nothing.
+        size: how many the message's have with other headers.
+
+    Returns:
+        None where not even the lineage's mark fits.
+    """
+    if room <= 0 or not may_exceed(sent, room):
+        return sent
+    excess = size(sent) - room
+    return sent if excess <= 0 else shortened(sent, excess)
+
+
+def stored(
+    sent: dict[str, Any], *, room: int, size: Callable[[dict[str, Any]], int]
+) -> dict[str, Any]:
+    """The same for what Table 2 writes, which never goes without its lineage.
+
+    Raises:
+        ValueError: there is no room for it; nothing was sent.
+    """
+    fits = fitting(sent, room=room, size=size)
+    if fits is None:
+        msg = "the properties of the message leave its lineage no room in its frame"
+        raise ValueError(msg)
+    return fits
 
 
 @dataclass(slots=True)
@@ -127,7 +162,7 @@ class State:
         write: WriteId | None,
         *,
         room: int,
-        size: Callable[[dict[str, Any] | None], int],
+        size: Callable[[dict[str, Any]], int],
     ) -> tuple[Mapping[str, Any] | None, WriteId | None]:
         """The headers to send instead of the application's, and the name that they have.
 
@@ -142,14 +177,11 @@ class State:
             size: how many the message's have with other headers.
         """
         sent = outgoing(headers, datastore=self.datastore, write=write)
-        if sent is None or room <= 0 or not may_exceed(sent, room):
-            return sent, write
-        excess = size(sent) - room
-        if excess <= 0:
-            return sent, write
-        cut = shortened(sent, excess)
-        if cut is not None:
-            return cut, write
+        if sent is None:
+            return None, write
+        fits = fitting(sent, room=room, size=size)
+        if fits is not None:
+            return fits, write
         self._unfit(write)
         return headers, None
 

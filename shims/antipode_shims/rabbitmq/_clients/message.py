@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 from opentelemetry import baggage
 from opentelemetry import context as otel_context
@@ -12,17 +12,13 @@ from opentelemetry.baggage.propagation import W3CBaggagePropagator
 
 from antipode import scope
 from antipode.shim import Scope, record_unlabelled, shims_of
-from antipode_shims.rabbitmq._format import (
+from antipode_shims._messages.consumed import deliver, fulfilled_by
+from antipode_shims._messages.headers import (
     BAGGAGE,
     as_text,
     has_lineage,
-    own_promise,
     received,
 )
-
-if TYPE_CHECKING:
-    from antipode import Lineage, WriteId
-    from antipode_shims.rabbitmq._position.ledger import Ledger
 
 
 def message(msg: Any) -> AbstractContextManager[Scope]:
@@ -62,16 +58,6 @@ def message_of(headers: Mapping[str, Any] | None, subject: str = "") -> Iterator
         yield held
 
 
-def fulfilled_by(headers: Mapping[str, Any] | None, ledger: Ledger | None, datastore: str) -> None:
-    """Inform the receipts of *datastore* which promise a message fulfils that was received here."""
-    if ledger is None:
-        return
-    with suppress(ValueError):  # Counted where the tap sees it.
-        promise = own_promise(headers)
-        if promise is not None and promise.datastore == datastore:
-            ledger.fulfil(promise)
-
-
 @contextmanager
 def handling(headers: Mapping[str, Any] | None, subject: str) -> Iterator[Scope]:
     """The scope of a message, with the baggage of its request: that alone, and all of it.
@@ -88,19 +74,6 @@ def handling(headers: Mapping[str, Any] | None, subject: str) -> Iterator[Scope]
             yield held
     finally:
         otel_context.detach(token)
-
-
-def deliver(ledger: Ledger | None, write: WriteId, lineage: Lineage) -> None:
-    """Inform the receipts that a message was received here, so that it is met."""
-    if ledger is None:
-        return
-    earlier = (
-        int(other.version)
-        for other in lineage
-        if (other.datastore, other.key) == (write.datastore, write.key)
-        and isinstance(other.version, int)
-    )
-    ledger.deliver(write, after=max(earlier, default=0))
 
 
 def _headers_of(msg: Any) -> Mapping[str, Any] | None:

@@ -7,7 +7,7 @@ import functools
 import struct
 from typing import TYPE_CHECKING, Any
 
-from .channel_state import AROUND_PROPERTIES
+from .channel_state import AROUND_PROPERTIES, stored
 from .libraries import pika
 from .message import message_of
 
@@ -48,13 +48,26 @@ def outfitted(
         write: the message's own write; None for one that is not recorded.
     """
     given = None if properties is None else properties.headers
+    headers, write = state.headers(given, write, **_frame(channel, properties))
+    return with_headers(properties, headers), write
 
-    def size(headers: dict[str, Any] | None) -> int:
+
+def stored_in(channel: Any, properties: Any, headers: dict[str, Any]) -> Any:
+    """The properties of a message that Table 2 writes, with *headers* that fit in its frame.
+
+    Raises:
+        ValueError: they have no room for its lineage.
+    """
+    return with_headers(properties, stored(headers, **_frame(channel, properties)))
+
+
+def _frame(channel: Any, properties: Any) -> dict[str, Any]:
+    """How many bytes of properties a frame takes, and how to count them with other headers."""
+
+    def size(headers: dict[str, Any]) -> int:
         return sum(map(len, with_headers(properties, headers).encode()))
 
-    room = channel.connection.params.frame_max - AROUND_PROPERTIES
-    headers, write = state.headers(given, write, room=room, size=size)
-    return with_headers(properties, headers), write
+    return {"room": channel.connection.params.frame_max - AROUND_PROPERTIES, "size": size}
 
 
 def _publishing(channel: Any, state: State) -> Callable[..., None]:

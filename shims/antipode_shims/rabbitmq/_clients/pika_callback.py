@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError
 from antipode.shim import Scope, count, scope_in, unscoped
-from antipode_shims.rabbitmq._format import own_write
+from antipode_shims._messages.headers import own_write
 
 from .libraries import pika
 from .pika_blocking import certainly_absent, consuming, outfitted, transacting

@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 from antipode import ConfigurationError
-from antipode.shim import Unreachable
+from antipode.shim import Unreachable, own_client
 from antipode_shims.rabbitmq._clients.libraries import pika
 
 #: Seconds for each step of a connection: a broker that does not answer is noticed after it.
@@ -52,7 +52,7 @@ def connect(parameters: Any) -> Any:
     """
     exceptions = pika().exceptions
     try:
-        return pika().BlockingConnection(parameters)
+        return own_client(lambda: pika().BlockingConnection(parameters))
     except (
         exceptions.ProbableAuthenticationError,
         exceptions.AuthenticationError,

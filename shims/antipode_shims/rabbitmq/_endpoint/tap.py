@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from antipode import ConfigurationError, Status
-from antipode.shim import Endpoint, Observation, Unreachable, Wake, count, log_once, logger
+from antipode import ConfigurationError
+from antipode.shim import Unreachable, count, logger
+from antipode_shims._messages.receipts import hear
 from antipode_shims.rabbitmq._clients.libraries import pika
-from antipode_shims.rabbitmq._format import own_promise, own_write
 
 from .connect import CONNECT_S, close_quietly, connect, describe, parameters_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from antipode import Promise, WriteId
-    from antipode_shims.rabbitmq._position.ledger import Ledger
+    from antipode_shims._messages.ledger import Ledger
 
 #: A dead connection is noticed after twice this many seconds.
 HEARTBEAT_S = 10
@@ -31,9 +28,6 @@ MAX_QUEUED = 100_000
 RETRY_LEAST_S = 0.05
 RETRY_MOST_S = 2.0
 _SLICE_S = 1.0
-_NOT_ROUTED = "the exchange {!r} has not routed it here: what went to another one is not heard"
-_NOT_RECEIVED = "no consumer of this process has received it"
-_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +120,14 @@ class Tap:
             raise self._refused
 
     @property
+    def unseen(self) -> str:
+        """Why a publication may not have been seen."""
+        return (
+            f"the exchange {self.exchange!r} has not routed it here: what went to another one is "
+            "not heard"
+        )
+
+    @property
     def deaf(self) -> str:
         """Why nothing is heard at present; empty while it listens."""
         if not self._thread.is_alive():
@@ -210,97 +212,4 @@ class Tap:
         return str(queue)
 
     def _on_message(self, _channel: Any, _method: Any, properties: Any, _body: Any) -> None:
-        self._see_promise(properties.headers)
-        try:
-            write = own_write(properties.headers)
-        except ValueError as error:
-            count("unreadable", self._datastore)
-            log_once(
-                "unreadable",
-                self._datastore,
-                "tap",
-                "a publication in %r names itself unreadably (%s)",
-                self._datastore,
-                error,
-            )
-            return
-        if write is not None and write.datastore == self._datastore:
-            self._ledger.see(write)
-
-    def _see_promise(self, headers: Any) -> None:
-        try:
-            promise = own_promise(headers)
-        except ValueError as error:
-            count("unreadable", self._datastore)
-            message = "a publication in %r says unreadably which promise it fulfils (%s)"
-            log_once("unreadable", self._datastore, "promise", message, self._datastore, error)
-            return
-        if promise is not None and promise.datastore == self._datastore:
-            self._ledger.fulfil(promise)
-
-
-class ReceiptsEndpoint(Endpoint):
-    """Judges by what was seen: polling costs no round trip, and what is seen wakes."""
-
-    # ``pinned`` stays False: a publication that this process received is visible though those
-    # before it may not be.
-
-    def __init__(self, ledger: Ledger, tap: Tap | None) -> None:
-        """Judge by *ledger*, which *tap* fills; without one consumers do."""
-        self._ledger = ledger
-        self._tap = tap
-        self._changes = -1
-
-    def observe(self, writes: Collection[WriteId], *, timeout_s: float) -> Observation:  # noqa: ARG002
-        """Judge by what was seen; takes no time."""
-        self._changes = self._ledger.changes
-        judged = self._explained(self._ledger.judge(writes))
-        return Observation(
-            self._server,
-            {write: status for write, (status, _) in judged.items()},
-            causes={write: cause for write, (_, cause) in judged.items() if cause},
-        )
-
-    def promised(self, promises: Collection[Promise], *, timeout_s: float) -> Observation:  # noqa: ARG002
-        """Search for what was seen to fulfil *promises*; takes no time."""
-        self._changes = self._ledger.changes
-        judged = self._explained(self._ledger.judge_promises(promises))
-        return Observation(
-            self._server,
-            {},
-            promises={promise: status for promise, (status, _) in judged.items()},
-            promise_causes={promise: cause for promise, (_, cause) in judged.items() if cause},
-        )
-
-    def _explained(
-        self, judged: Mapping[_Item, tuple[Status, str]]
-    ) -> dict[_Item, tuple[Status, str]]:
-        """*judged*, with the reasons that this endpoint knows: deaf, or listening elsewhere."""
-        deaf, unseen = "", _NOT_RECEIVED
-        if self._tap is not None:
-            deaf, unseen = self._tap.deaf, _NOT_ROUTED.format(self._tap.exchange)
-
-        def explained(status: Status, cause: str) -> tuple[Status, str]:
-            if status is Status.VISIBLE:
-                return status, ""
-            if deaf:
-                return Status.UNREACHABLE, deaf
-            return status, unseen if status is Status.NOT_YET else cause
-
-        return {item: explained(*found) for item, found in judged.items()}
-
-    @property
-    def _server(self) -> str:
-        return "consumers" if self._tap is None else self._tap.queue
-
-    def pause(self, timeout_s: float, wake: Wake) -> None:
-        """Wait until something is seen, *wake*, or *timeout_s* seconds have passed."""
-        self._ledger.subscribe(wake)
-        try:
-            if self._ledger.changes == self._changes:
-                wake.wait(timeout_s)
-        finally:
-            self._ledger.unsubscribe(wake)
-
-    def close(self) -> None:
-        """Nothing to release: the tap belongs to the shim."""
+        hear(self._ledger, properties.headers, self._datastore)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError, Lineage, current, scope
 from antipode.shim import OnRead, Pacer, ReadsFrom, Unreachable, register
-from antipode_shims.rabbitmq._clients.aio_pika import certainly_absent, is_returned
+from antipode_shims._messages.headers import outgoing
+from antipode_shims._messages.publisher import Publications, SequenceBy
+from antipode_shims.rabbitmq._clients.aio_pika import certainly_absent, is_returned, stored_in
 from antipode_shims.rabbitmq._clients.channel_state import State
 from antipode_shims.rabbitmq._endpoint.connect import CONNECT_S
-from antipode_shims.rabbitmq._format import outgoing
-from antipode_shims.rabbitmq._position.publisher import Publications, SequenceBy
 from antipode_shims.rabbitmq._table2 import BaseRabbitMQShim, Delivery
 
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ class RabbitMQAsyncShim(BaseRabbitMQShim):
             *lineage* with this publication, which enters the current scope too.
 
         Raises:
+            ValueError: *properties* leave the lineage no room in the message's frame.
             aio_pika.exceptions.DeliveryError: the broker refused it, or nobody takes it.
             aio_pika.exceptions.AMQPError: the connection was lost: in doubt, as when cancelled.
             Unreachable: there is no connection, and nothing was sent.
@@ -110,6 +111,7 @@ class RabbitMQAsyncShim(BaseRabbitMQShim):
         body = value.encode() if isinstance(value, str) else value
         try:
             message = _aio_pika().Message(body, **properties)
+            message.headers = stored_in(await channel.get_underlay_channel(), message)
             result = await exchange.publish(message, key, mandatory=mandatory)
         except BaseException as error:
             if certainly_absent(error):
@@ -223,6 +225,7 @@ class _AsyncLink:
             self._connection = await client.connect(
                 self._url, timeout=CONNECT_S, client_properties=properties
             )
+            self._connection._antipode_own = True  # noqa: SLF001 - no rule is for it
             self._channel = await self._connection.channel(on_return_raises=True)
         except (client.exceptions.AMQPError, OSError, asyncio.TimeoutError) as error:
             await self._drop()

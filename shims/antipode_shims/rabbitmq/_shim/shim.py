@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from antipode import Lineage, current, scope
 from antipode.shim import Endpoint, OnRead, Pacer, ReadsFrom, Shim, Unreachable, register
+from antipode_shims._messages.headers import outgoing
+from antipode_shims._messages.publisher import Publications, SequenceBy
 from antipode_shims.rabbitmq._clients.channel_state import State
 from antipode_shims.rabbitmq._clients.libraries import pika
-from antipode_shims.rabbitmq._clients.pika_blocking import send, with_headers
+from antipode_shims.rabbitmq._clients.pika_blocking import send, stored_in
 from antipode_shims.rabbitmq._endpoint.connect import close_quietly, connect, parameters_of
-from antipode_shims.rabbitmq._format import outgoing
-from antipode_shims.rabbitmq._position.publisher import Publications, SequenceBy
 from antipode_shims.rabbitmq._table2 import BaseRabbitMQShim, Delivery
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ class RabbitMQShim(BaseRabbitMQShim):
             *lineage* with this publication, which enters the current scope too.
 
         Raises:
+            ValueError: *properties* leave the lineage no room in the message's frame.
             pika.exceptions.NackError: a queue refused it; another may have it: it is in doubt.
             pika.exceptions.UnroutableError: ``mandatory``, and nobody takes it.
             pika.exceptions.AMQPError: the connection was lost: it is in doubt.
@@ -113,7 +114,12 @@ class RabbitMQShim(BaseRabbitMQShim):
                 write=write,
                 fulfils=fulfils,
             )
-            sent = with_headers(properties, headers)
+            inner = channel._impl  # noqa: SLF001 - the only way to the size of frames
+            try:
+                sent = stored_in(inner, properties, headers or {})
+            except ValueError:
+                self._state.refused(write)
+                raise
             send(
                 self._state,
                 write,

@@ -13,7 +13,7 @@ from antipode_shims.redis._commands import READ, WRITE, Kind, kind_of
 from .asked import Asked
 from .call import CALL, Call, Rules, is_named
 from .exchange import exchange_async, look_on_async, refusal_on_async
-from .redis_py import link_errors, response_error, run_batch, timed_out
+from .redis_py import called_once, link_errors, response_error, run_batch, timed_out
 from .tap import AsyncTappedConnection, Tap, packet_mark
 
 if TYPE_CHECKING:
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from antipode_shims.redis._shim.base import BaseRedisShim
 
 Send = Callable[[Any], Any]
+
+
+def _nothing() -> None:
+    """Come before an attempt that needs nothing."""
 
 
 class AsyncHooks:
@@ -33,7 +37,14 @@ class AsyncHooks:
         self.rules = Rules(shim, pool)
 
     async def run(
-        self, call: Call, plain: Callable[..., Any], args: Any, options: Any, *, repeats: bool
+        self,
+        call: Call,
+        plain: Callable[..., Any],
+        args: Any,
+        options: Any,
+        *,
+        repeats: bool,
+        before: Callable[[], None] = _nothing,
     ) -> Any:
         """One call of the application, attempts and all.
 
@@ -44,14 +55,25 @@ class AsyncHooks:
             args: of *plain*.
             options: of *plain*.
             repeats: whether *plain* may be called again for a read that waits.
+            before: comes before each attempt.
         """
         call.repeats = repeats
+
+        def repeated(made: Callable[..., Any]) -> Callable[..., Any]:
+            async def attempts(*args: Any, **options: Any) -> Any:
+                before()
+                reply = await made(*args, **options)
+                while call.waits:
+                    await call.again.pause_async()
+                    before()
+                    reply = await made(*args, **options)
+                return reply
+
+            return attempts
+
         token = CALL.set(call)
         try:
-            reply = await plain(*args, **options)
-            while call.waits:
-                await call.again.pause_async()
-                reply = await plain(*args, **options)
+            reply = await called_once(plain, repeated, args, options)
         except BaseException:
             CALL.reset(token)
             call.settle_failed()
@@ -312,10 +334,16 @@ class AsyncClient:
     async def execute_command(self, *args: Any, **options: Any) -> Any:
         """Run a command; its position enters the scope, or the floor holds it back."""
         plain: Any = super().execute_command  # type: ignore[misc]
-        call = self._antipode.rules.call(args)
-        if call is None:
-            return await plain(*args, **options)
-        return await self._antipode.run(call, plain, args, options, repeats=True)
+        hooks = self._antipode
+        try:
+            call = hooks.rules.call(args)
+            if call is None:
+                return await plain(*args, **options)
+            return await hooks.run(call, plain, args, options, repeats=True)
+        except UnmetError as unmet:
+            if (primary := hooks.rules.elsewhere(unmet, [args])) is None:
+                raise
+        return await primary.execute_command(*args, **options)
 
     async def _send_command_parse_response(
         self, conn: Any, command_name: Any, *args: Any, **options: Any
@@ -385,14 +413,24 @@ class AsyncPipeline:
         hooks = self._antipode
         queued, in_transaction = self.command_stack, self.explicit_transaction
 
-        async def attempt(*args: Any, **options: Any) -> Any:
-            # The attempt before, if any, ended as if they had been sent.
+        def queue() -> None:  # The attempt before, if any, ended as if they had been sent.
             self.command_stack, self.explicit_transaction = queued, in_transaction
-            return await plain.execute(*args, **options)
 
         # What is watched, and scripts that were loaded for it, are of this connection.
         repeats = not (self.watching or self.scripts)
-        return await hooks.run(Call(hooks.rules), attempt, args, options, repeats=repeats)
+        commands = [each for each, _ in queued]
+        try:
+            return await hooks.run(
+                Call(hooks.rules), plain.execute, args, options, repeats=repeats, before=queue
+            )
+        except UnmetError as unmet:
+            primary = hooks.rules.elsewhere(unmet, commands) if repeats else None
+            if primary is None:
+                raise
+        own = vars(self)  # redis-py has two names for it.
+        pipeline = primary.pipeline(own.get("transaction", own.get("is_transaction", True)))
+        pipeline.command_stack = queued
+        return await pipeline.execute(*args, **options)
 
     async def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
         """Send a command between ``WATCH`` and ``MULTI``."""

@@ -12,8 +12,11 @@ from antipode import ConfigurationError, Status, UnmetError
 from antipode.shim import (
     Floor,
     Repeated,
+    StaleRead,
+    count,
     floor,
     mark_incomplete,
+    own_time,
     record_read,
     record_write,
 )
@@ -55,6 +58,7 @@ class Call:
         verdict: why the read may not be answered. It is kept here and raised outside, because
             redis-py would take a ``TimeoutError`` for its own and try again.
         recorded: the incarnation that showed the floor's promises before the read.
+        stale: counts it once it is answered, if it may be stale.
         repeats: whether it can be made again, on another connection, while nothing was sent.
     """
 
@@ -68,9 +72,12 @@ class Call:
     _positions: tuple[tuple[Any, Any], ...] = ()
     _shown: tuple[Lineage, ...] = ()
 
-    def __init__(self, rules: Rules, held: Floor | None = None) -> None:
+    def __init__(
+        self, rules: Rules, held: Floor | None = None, stale: StaleRead | None = None
+    ) -> None:
         """Nothing happened yet."""
         self.held = held
+        self.stale = StaleRead() if stale is None else stale
         self.shim = rules.shim
         self._places = rules.places
 
@@ -110,6 +117,7 @@ class Call:
         if tap.covers:
             self._shown += (self.shim.covering(tap.trailed),)
 
+    @own_time
     def settle(self) -> None:
         """Enter what was written into the scope, raise the verdict.
 
@@ -129,9 +137,11 @@ class Call:
             record_read(lineage)
         if self.verdict is not None:
             raise self.verdict
+        self.stale.answered()
 
     def settle_failed(self) -> None:
         """The same after an exception of the client, which goes on to the application."""
+        self.stale.failed()
         with contextlib.suppress(ConfigurationError, UnmetError):
             self.settle()
 
@@ -160,10 +170,11 @@ class Rules:
         if kind is WRITE:
             return Call(self)
         if kind is READ or kind is Kind.AWAITING:
-            held = floor(shim)
-            if held is None and (shim.stored is None or not shim.stored.concerns(args)):
+            stale = StaleRead()
+            held = floor(shim, stale=stale)
+            if not (held or stale or (shim.stored is not None and shim.stored.concerns(args))):
                 return None
-            call = Call(self, held)
+            call = Call(self, held, stale)
             call.asked = True
             return call
         if kind is Kind.NEUTRAL and not (shim.stored and is_named(args, "WATCH", "UNWATCH")):
@@ -173,10 +184,10 @@ class Rules:
     def floor(self, call: Call, *, reads: bool = True) -> Floor | None:
         """What the reads of *call* must see; *reads*: whether it is known to read."""
         if call.shim is not self.shim:  # This one, of another client, is made in that call.
-            return floor(self.shim, reads=reads)
+            return floor(self.shim, reads=reads, stale=call.stale)
         if not call.asked:
             call.asked = reads
-            call.held = floor(self.shim, reads=reads)
+            call.held = floor(self.shim, reads=reads, stale=call.stale)
         return call.held
 
     def excused(self, call: Call, held: Floor, refusal: Exception) -> bool:
@@ -221,6 +232,19 @@ class Rules:
         if not final and unknown_logs(shown):
             return False
         return held.accepts(shown)
+
+    def elsewhere(self, unmet: UnmetError, commands: Sequence[Any]) -> Any:
+        """The client at which *commands* are made, which would be stale here; None for none.
+
+        Nothing that may write, and nothing within a transaction: its connection is this client's.
+        """
+        primary = self.shim.primary
+        if primary is None or not unmet.at_primary or self.by_hand:
+            return None
+        if any(kind_of(args) not in _READING for args in commands):
+            return None
+        count("reads_at_primary", self.shim.datastore)
+        return primary
 
     def concerns(self, args: Any) -> bool:
         """Whether a lineage is stored, or is to be stored, with what a command names."""

@@ -45,6 +45,20 @@ def redis_module() -> ModuleType:
     return redis
 
 
+def called_once(
+    plain: Any, repeated: Callable[[Any], Callable[..., Any]], args: Any, options: Any
+) -> Any:
+    """Call *plain* as often as *repeated* does: one call to whoever has wrapped it.
+
+    OpenTelemetry's instrumentation, and others, wrap redis-py's own methods by wrapt, and make a
+    span of each call. A read that is made again while it waits is one call of the application's.
+    """
+    wrapper = getattr(plain, "_self_wrapper", None)
+    if wrapper is None:
+        return repeated(plain)(*args, **options)
+    return wrapper(repeated(plain.__wrapped__), plain._self_instance, args, options)  # noqa: SLF001
+
+
 @lru_cache(maxsize=1)
 def response_error() -> type[Exception]:
     """What a server's error reply becomes."""

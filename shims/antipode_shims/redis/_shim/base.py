@@ -40,9 +40,11 @@ class BaseRedisShim(ServerShim):
         prefix: of companion keys.
         history: where earlier logs are known to have ended.
         stored: the lineages that a native client stores with values; None for none.
+        primary: the client at which reads are made that would be stale here; None for none.
     """
 
     promises = True
+    primary: Any = None
     stored: StoredLineages | None = None
 
     def __init__(

@@ -5,7 +5,15 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from antipode.shim import Repeated, Unreachable, recorded, register
+from antipode.shim import (
+    Repeated,
+    StaleRead,
+    Unreachable,
+    named_client,
+    own_client,
+    recorded,
+    register,
+)
 from antipode_shims.redis._clients.exchange import (
     exchange,
     exchange_async,
@@ -151,7 +159,8 @@ class RedisShim(RedisTable2):
             UnmetError: a floor was not met.
             redis.RedisError: as redis-py does.
         """
-        held = self.floor()
+        stale = StaleRead()
+        held = self.floor(stale)
         commands = self.read_commands(key, held)
         again = Repeated(self, self._places)
         try:
@@ -160,6 +169,7 @@ class RedisShim(RedisTable2):
         finally:
             again.end()
         value, lineage = self.seen(replies)
+        stale.answered()
         return (None if value is None else self._client.get_encoder().decode(value)), lineage
 
     def _attempted(
@@ -315,7 +325,8 @@ class RedisAsyncShim(RedisTable2):
     @recorded("read")
     async def read(self, key: Key) -> tuple[Any, Lineage]:
         """As :meth:`RedisShim.read`."""
-        held = self.floor()
+        stale = StaleRead()
+        held = self.floor(stale)
         commands = self.read_commands(key, held)
         again = Repeated(self, self._places)
         try:
@@ -324,6 +335,7 @@ class RedisAsyncShim(RedisTable2):
         finally:
             again.end()
         value, lineage = self.seen(replies)
+        stale.answered()
         return (None if value is None else self._client.get_encoder().decode(value)), lineage
 
     async def _attempted(
@@ -424,7 +436,7 @@ def shim(
     """
     redis = redis_module()
     owned = isinstance(client, str)
-    used = redis.Redis.from_url(client) if isinstance(client, str) else client
+    used = plain_client(client, redis.Redis.from_url)
     if check_client(used):
         _refuse("shim", "shim_async", "an asyncio")
     made = RedisShim(
@@ -461,7 +473,7 @@ def shim_async(
     """
     redis = redis_module()
     owned = isinstance(client, str)
-    used = redis.asyncio.Redis.from_url(client) if isinstance(client, str) else client
+    used = plain_client(client, redis.asyncio.Redis.from_url)
     if not check_client(used):
         _refuse("shim_async", "shim", "a synchronous")
     made = RedisAsyncShim(
@@ -484,3 +496,11 @@ def _refuse(called: str, other: str, what: str) -> None:
 
     msg = f"redis.{called}() got {what} client: use redis.{other}()"
     raise ConfigurationError(msg)
+
+
+def plain_client(client: Any, make: Callable[[str], Any]) -> Any:
+    """The client of a Table 2 shim, made of a URL by *make* or given."""
+    if isinstance(client, str):
+        return own_client(lambda: make(client))
+    named_client(client)
+    return client

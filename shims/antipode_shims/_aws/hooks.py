@@ -8,19 +8,17 @@ from antipode import StaleSnapshot
 from antipode.shim import count, floor, shared_watcher
 
 from .botocore import is_own_call, own_call
-from .call import Calls
-from .reads import consistent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from antipode.shim import Floor
-    from antipode_shims.dynamodb._shim.base import BaseDynamoDBShim
 
-    from .call import Call
+    from .call import BaseCall, BaseCalls, Question
+    from .shim import RegionShim
 
-_CALL = "antipode_dynamodb"
-_TOKEN = "antipode_dynamodb_token"  # noqa: S105 - a name in a context
+_CALL = "antipode_call"
+_TOKEN = "antipode_token"  # noqa: S105 - a name in a context
 
 
 class BaseHooks:
@@ -31,13 +29,12 @@ class BaseHooks:
         calls: what is decided.
     """
 
-    def __init__(
-        self, shim: BaseDynamoDBShim, client: Any, keys: dict[str, tuple[str, ...]]
-    ) -> None:
+    def __init__(self, shim: RegionShim, client: Any, calls: BaseCalls[Any, Any]) -> None:
         """Follow the calls of *client*."""
         self.shim = shim
-        self.calls = Calls(shim, keys)
+        self.calls = calls
         self._client = client
+        self._service = client.meta.service_model.service_name
 
     def register(self) -> None:
         """Handle the events of the client: ours see what goes out last, and comes back first."""
@@ -53,11 +50,12 @@ class BaseHooks:
 
     def _handlers(self) -> tuple[tuple[str, str, Callable[..., Any]], ...]:
         return (
-            ("register_first", "provide-client-params.dynamodb", self._given),
+            ("register_first", f"provide-client-params.{self._service}", self._given),
             ("register_last", "before-parameter-build", self.before),
-            ("register_last", "request-created.dynamodb", self._created),
-            ("register_first", "after-call.dynamodb", self._replied),
-            ("register_first", "after-call-error.dynamodb", self._failed),
+            ("register_last", f"request-created.{self._service}", self._created),
+            ("register_first", f"response-received.{self._service}", self._answered),
+            ("register_first", f"after-call.{self._service}", self._replied),
+            ("register_first", f"after-call-error.{self._service}", self._failed),
         )
 
     #: Handles ``before-parameter-build``.
@@ -69,17 +67,17 @@ class BaseHooks:
 
     def _begin(
         self, operation: str, params: dict[str, Any], context: dict[str, Any]
-    ) -> Call | None:
+    ) -> BaseCall | None:
         """The call that begins; None for one that is not followed."""
         if is_own_call():
             return None
-        call = self.calls.begin(operation, params)
+        call: BaseCall = self.calls.begin(operation, params)
         if context.get("is_presign_request"):  # Somebody else makes it, some time.
             count("presigned", self.shim.datastore)
             return None
         return call
 
-    def _floor(self, call: Call, params: dict[str, Any]) -> Floor | None:
+    def _floor(self, call: BaseCall, params: dict[str, Any]) -> Floor | None:
         """What a read must see before it is sent, if it is to wait.
 
         Raises:
@@ -88,10 +86,10 @@ class BaseHooks:
         """
         if not self.calls.reads(call, params):
             return None
-        held = floor(self.shim)
+        held = floor(self.shim, stale=call.stale)
         if held is None:
             return None
-        if why := consistent(call.operation, params):
+        if why := self.calls.snapshot(call, params):
             held.fail_snapshot(StaleSnapshot(why), lambda _: False)
             return None
         if self.shim.is_proved(held):
@@ -99,7 +97,7 @@ class BaseHooks:
             return None
         return held
 
-    def _plan(self, call: Call, params: dict[str, Any], context: dict[str, Any]) -> None:
+    def _plan(self, call: BaseCall, params: dict[str, Any], context: dict[str, Any]) -> None:
         changed = dict(params)
         try:
             self.calls.plan(call, changed, own_token=_TOKEN in context)
@@ -112,7 +110,17 @@ class BaseHooks:
     def _created(self, request: Any, **_: Any) -> None:
         call = request.context.get(_CALL)
         if call is not None:
-            call.attempts += 1
+            call.doubtful += 1
+
+    def _answered(
+        self,
+        parsed_response: Any,
+        exception: BaseException | None,
+        context: dict[str, Any],
+        **_: Any,
+    ) -> None:
+        if (call := context.get(_CALL)) is not None:
+            self.calls.answered(call, parsed_response, exception)
 
     def _replied(
         self, http_response: Any, parsed: dict[str, Any], context: dict[str, Any], **_: Any
@@ -124,11 +132,11 @@ class BaseHooks:
         except Exception as error:  # noqa: BLE001 - it was made, and must not look failed
             self.calls.lost(call, error)
 
-    def _failed(self, exception: BaseException, context: dict[str, Any], **_: Any) -> None:
+    def _failed(self, context: dict[str, Any], **_: Any) -> None:
         if (call := context.get(_CALL)) is None:
             return
         try:
-            self.calls.failed(call, exception)
+            self.calls.failed(call)
         except Exception as error:  # noqa: BLE001 - as above
             self.calls.lost(call, error)
 
@@ -137,7 +145,7 @@ class SyncHooks(BaseHooks):
     """The handlers of a client of boto3."""
 
     def before(self, params: dict[str, Any], model: Any, context: dict[str, Any], **_: Any) -> None:
-        """Hold a read back, or stamp a write.
+        """Hold a read back, or prepare a write.
 
         Raises:
             UnmetError: a read was not shown what it must see.
@@ -149,13 +157,14 @@ class SyncHooks(BaseHooks):
         held = self._floor(call, params)
         if held is not None:
             held.hold(lambda _: self.shim.observing(held), watcher=shared_watcher(self.shim))
-        for table in self.calls.unknown_tables(call, params):
-            self._describe(call, table)
+        for question in self.calls.questions(call, params):
+            self._ask(call, question)
         self._plan(call, params, context)
 
-    def _describe(self, call: Call, table: str) -> None:
+    def _ask(self, call: BaseCall, question: Question) -> None:
         try:
             with own_call():
-                self.calls.learn(table, self._client.describe_table(TableName=table))
-        except Exception as error:  # noqa: BLE001 - what is put there is marked
+                answer = getattr(self._client, question.method)(**question.params)
+            self.calls.learn(call, question, answer)
+        except Exception as error:  # noqa: BLE001 - what is not known marks the lineage
             self.calls.not_followed(call, error)

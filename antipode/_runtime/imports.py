@@ -11,7 +11,7 @@ from importlib.abc import Loader, MetaPathFinder
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
@@ -34,10 +34,15 @@ def when_imported(module: str, callback: Callable[[], None]) -> None:
         sys.meta_path.insert(0, _finder)
 
 
-def forget() -> None:
-    """Wait for no module any more."""
-    _waiting.clear()
-    if _finder in sys.meta_path:
+def forget(callbacks: Collection[Callable[[], None]] | None = None) -> None:
+    """Call *callbacks* no more, whatever they waited for; None: any."""
+    for module, waiting in list(_waiting.items()):
+        left = [each for each in waiting if callbacks is not None and each not in callbacks]
+        if left:
+            _waiting[module] = left
+        else:
+            del _waiting[module]
+    if not _waiting and _finder in sys.meta_path:
         sys.meta_path.remove(_finder)
 
 

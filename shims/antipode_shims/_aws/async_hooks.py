@@ -12,9 +12,9 @@ from .hooks import BaseHooks
 
 if TYPE_CHECKING:
     from antipode.shim import Floor, Observation
-    from antipode_shims.dynamodb._shim.base import BaseDynamoDBShim
 
-    from .call import Call
+    from .call import BaseCall, Question
+    from .shim import RegionShim
 
 
 class AsyncHooks(BaseHooks):
@@ -23,28 +23,28 @@ class AsyncHooks(BaseHooks):
     async def before(
         self, params: dict[str, Any], model: Any, context: dict[str, Any], **_: Any
     ) -> None:
-        """Hold a read back, or stamp a write; as ``SyncHooks.before``."""
+        """Hold a read back, or prepare a write; as ``SyncHooks.before``."""
         call = self._begin(model.name, params, context)
         if call is None:
             return
         held = self._floor(call, params)
         if held is not None:
             await hold(self.shim, held)
-        for table in self.calls.unknown_tables(call, params):
-            await self._describe(call, table)
+        for question in self.calls.questions(call, params):
+            await self._ask(call, question)
         self._plan(call, params, context)
 
-    async def _describe(self, call: Call, table: str) -> None:
+    async def _ask(self, call: BaseCall, question: Question) -> None:
         try:
             with own_call():
-                described = await self._client.describe_table(TableName=table)
-            self.calls.learn(table, described)
-        except Exception as error:  # noqa: BLE001 - what is put there is marked
+                answer = await getattr(self._client, question.method)(**question.params)
+            self.calls.learn(call, question, answer)
+        except Exception as error:  # noqa: BLE001 - what is not known marks the lineage
             self.calls.not_followed(call, error)
 
 
-async def hold(shim: BaseDynamoDBShim, held: Floor) -> None:
-    """Hold a read back; the event loop waits for no look.
+async def hold(shim: RegionShim, held: Floor) -> None:
+    """Hold a read back; the event loop waits for no poll.
 
     Raises:
         UnmetError: it was not shown what it must see.

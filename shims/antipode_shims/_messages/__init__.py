@@ -1,0 +1,1 @@
+"""What the shims of brokers share: names of publications, headers, receipts."""

@@ -1,0 +1,1 @@
+"""What the shims of SQL databases share."""

@@ -1,0 +1,308 @@
+"""asyncpg connections: positions after commits, reads that wait for minimum positions.
+
+All that a connection, its statements and cursors send goes through its protocol, which an observer
+stands before. A commit goes out with its questions in one packet; the answers come as notices, for
+a packet of several statements shows no rows. Import only where asyncpg is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import asyncpg
+
+from antipode_shims.postgresql._look import BEFORE_COMMIT, SAMPLE, Refused
+
+from .holding import AsyncHolding, Call, Late
+from .tap import Commit, Session, commit_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from antipode_shims.postgresql._position import Rows
+
+    from .tap import Tap
+
+#: What the client raises of a server's error, and of a call that it did not send.
+ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
+_REFUSALS = (asyncpg.PostgresError, asyncpg.InterfaceError)
+_COMMITS = frozenset(["COMMIT", "COMMIT;"])
+_HEARD = "antipode "
+#: How statements begin that let a session forget what is prepared.
+_FORGETS = ("DEALLOC", "DISCARD")
+#: How many questions stay prepared; those for promises are never the same.
+_MOST_ASKED = 8
+_TELLING = (
+    "DO $antipode$ BEGIN RAISE INFO '{head}%', (SELECT row_to_json(q) FROM ({sql}) AS q);"
+    " END $antipode$"
+)
+#: In one packet: whether the transaction wrote, its commit, the position of that.
+_COMMITTING = "; ".join(
+    [
+        _TELLING.format(head=_HEARD, sql=BEFORE_COMMIT),
+        "COMMIT",
+        _TELLING.format(head=_HEARD, sql=SAMPLE),
+    ]
+)
+
+
+class Observer:
+    """Stands before the protocol of one connection."""
+
+    def __init__(self, plain: Any, connection: Any) -> None:
+        """Of *connection*, whose protocol is *plain*."""
+        self.plain = plain
+        self.failed = False
+        self.asked: dict[str, Any] = {}
+        self._connection = weakref.ref(connection)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.plain, name)
+
+    async def query(self, query: str, *args: Any, **options: Any) -> Any:
+        """A simple query, perhaps of several statements."""
+        connection: Any = self._connection()
+        reset = connection.get_reset_query()
+        if reset and query.endswith(reset):  # A pool takes the connection back.
+            if query == reset:
+                return await self.plain.query(query, *args, **options)
+            return await self._call("ROLLBACK", lambda: self.plain.query(query, *args, **options))
+
+        async def send() -> Any:
+            if query in _COMMITS and self._together(connection):
+                return await self._commit(connection, *args, **options)
+            return await self.plain.query(query, *args, **options)
+
+        return await self._call(query, send)
+
+    def _together(self, connection: Any) -> bool:
+        session = connection._antipode_session()  # noqa: SLF001
+        return session is Session.OPEN and not connection._antipode_standby()  # noqa: SLF001
+
+    async def _commit(self, connection: Any, *args: Any, **options: Any) -> str:
+        """Commit, and ask, in one packet."""
+        tap = connection._antipode  # noqa: SLF001
+        heard = _hearing[connection] = []
+        try:
+            await self.plain.query(_COMMITTING, *args, **options)
+        finally:
+            del _hearing[connection]
+        if heard:
+            commit = commit_of(heard)
+            tap.commit = Commit(commit.wrote, commit.flushed, heard[1] if heard[1:] else None)
+        return "COMMIT"
+
+    async def bind_execute(self, state: Any, *args: Any, **options: Any) -> Any:
+        """A prepared statement."""
+        return await self._call(
+            state.query, lambda: self.plain.bind_execute(state, *args, **options)
+        )
+
+    async def bind_execute_many(self, state: Any, *args: Any, **options: Any) -> Any:
+        """A prepared statement, many times, in one transaction."""
+        return await self._call(
+            state.query, lambda: self.plain.bind_execute_many(state, *args, **options)
+        )
+
+    async def bind(self, state: Any, *args: Any, **options: Any) -> Any:
+        """A cursor is declared."""
+        return await self._call(
+            f"DECLARE c CURSOR FOR {state.query}", lambda: self.plain.bind(state, *args, **options)
+        )
+
+    async def execute(self, state: Any, *args: Any, **options: Any) -> Any:
+        """A cursor is read."""
+        return await self._call("FETCH c", lambda: self.plain.execute(state, *args, **options))
+
+    async def copy_in(self, statement: str, *args: Any, **options: Any) -> Any:
+        """Rows are copied in."""
+        return await self._call(statement, lambda: self.plain.copy_in(statement, *args, **options))
+
+    async def copy_out(self, statement: str, *args: Any, **options: Any) -> Any:
+        """Rows are copied out."""
+        return await self._call(statement, lambda: self.plain.copy_out(statement, *args, **options))
+
+    async def _call(self, sql: str, send: Callable[[], Awaitable[Any]]) -> Any:
+        """Hold *sql* back before, record what it committed after."""
+        connection: Any = self._connection()
+        tap = connection._antipode  # noqa: SLF001
+        if tap.own:
+            return await send()
+        if sql.lstrip()[:7].upper() in _FORGETS:
+            self.asked.clear()
+        before = tap.pending
+        try:
+            await connection._antipode_hold(Call(sql))  # noqa: SLF001
+        except BaseException:
+            connection._antipode_unsent(before)  # noqa: SLF001
+            raise
+        session = connection._antipode_session()  # noqa: SLF001
+        if sql not in _COMMITS and tap.commits_open(session):
+            tap.commit = commit_of(await connection._antipode_ask(BEFORE_COMMIT))  # noqa: SLF001
+        try:
+            found = await send()
+        except BaseException as error:
+            self.failed = self.plain.is_in_transaction()
+            await connection._antipode_settle(connection._antipode_left(error, ""), ERRORS)  # noqa: SLF001
+            raise
+        self.failed = False
+        await connection._antipode_settle(connection._antipode_left(None, _tag(found)), ERRORS)  # noqa: SLF001
+        return found
+
+
+def _tag(found: Any) -> str:
+    """What the server says it did, where the client shows it."""
+    if isinstance(found, tuple) and len(found) > 1:
+        found = found[1]
+    if isinstance(found, bytes):
+        return found.decode()
+    return found if isinstance(found, str) else ""
+
+
+_taps: weakref.WeakKeyDictionary[Any, Tap] = weakref.WeakKeyDictionary()
+#: What connections whose commit is in flight were told with it.
+_hearing: weakref.WeakKeyDictionary[Any, Rows] = weakref.WeakKeyDictionary()
+
+
+class AsyncpgConnection(AsyncHolding):
+    """Mixed into the class of an instrumented ``asyncpg.Connection``, which has no room of its own.
+
+    So it has no attributes either.
+    """
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        _protocol: Any
+
+    @property
+    def _antipode(self) -> Tap:
+        return _taps[self]
+
+    @_antipode.setter
+    def _antipode(self, tap: Tap) -> None:
+        _taps[self] = tap
+        if not isinstance(self._protocol, Observer):
+            self._protocol = Observer(self._protocol, self)
+
+    def _antipode_forget(self) -> None:
+        """Be the client's own again."""
+        if isinstance(self._protocol, Observer):
+            self._protocol = self._protocol.plain
+        _taps.pop(self, None)
+
+    def _process_log_message(self, fields: Any, last_query: Any) -> Any:
+        """A notice came: the answer to a question, or one for the application."""
+        heard = _hearing.get(self)
+        if heard is not None and str(fields.get("M", "")).startswith(_HEARD):
+            heard.append(_texts(json.loads(fields["M"][len(_HEARD) :])))
+            return None
+        plain: Any = super()
+        return plain._process_log_message(fields, last_query)  # noqa: SLF001
+
+    def _antipode_session(self) -> Session:
+        protocol = self._protocol
+        if protocol is None or protocol.is_closed():
+            return Session.LOST
+        if not protocol.is_in_transaction():
+            return Session.IDLE
+        return Session.FAILED if protocol.failed else Session.OPEN
+
+    def _antipode_busy(self) -> bool:
+        return False  # It sends one statement at a time.
+
+    def _antipode_standby(self) -> bool:
+        """Whether the server says, from PostgreSQL 14 on, that it takes no writes."""
+        return bool(getattr(self._protocol.get_settings(), "in_hot_standby", "off") == "on")
+
+    async def _antipode_ask(self, text: str) -> Rows:
+        """Send a question of the library's own, and receive its rows.
+
+        Raises:
+            Refused: the server answered with an error.
+            Late: the time that a floor leaves is up.
+            asyncpg.PostgresConnectionError: the connection is lost.
+        """
+        plain: Any = self
+        tap = self._antipode
+        left_s = None if tap.until_s is None else max(tap.until_s - time.monotonic(), 0.001)
+        selects = text.startswith("SELECT")
+        sql = f"SELECT row_to_json(q)::text AS found FROM ({text}) AS q" if selects else text
+        tap.own = True
+        try:
+            rows = await self._antipode_fetch(sql, left_s)
+        except asyncio.TimeoutError:
+            raise Late("the server does not answer in time") from None
+        except asyncpg.PostgresError as error:
+            if plain.is_closed():
+                raise
+            raise Refused(str(error), getattr(error, "sqlstate", None) or "") from error
+        finally:
+            tap.own = False
+        if selects:
+            return [_texts(json.loads(row["found"])) for row in rows]
+        return [_texts(dict(row)) for row in rows]
+
+    async def _antipode_fetch(self, sql: str, timeout_s: float | None) -> Any:
+        """Rows, below what others patch, and beside a statement of the application's.
+
+        That may be prepared already, without a name: what is asked has one.
+        """
+        plain: Any = self
+        observer = plain._protocol  # noqa: SLF001
+        state = observer.asked.get(sql)
+        if state is None:
+            state = await plain._get_statement(  # noqa: SLF001
+                sql, timeout_s, named=True, use_cache=False, ignore_custom_codec=True
+            )
+            if len(observer.asked) < _MOST_ASKED:
+                observer.asked[sql] = state
+        rows = await observer.plain.bind_execute(state, (), "", 0, False, timeout_s)  # noqa: FBT003 - the client's own
+        if sql not in observer.asked:
+            await observer.plain.close_statement(state, timeout_s)
+        return rows
+
+    def _antipode_left(self, error: BaseException | None, tag: str) -> Any:
+        """What is left to ask now that a call is over; None for nothing."""
+        tap = self._antipode
+        session = self._antipode_session()
+        self._antipode_ended(error)
+        if session is Session.LOST or (error is not None and not isinstance(error, _REFUSALS)):
+            tap.lost()  # Also of a call that was given up: it may be over there.
+            return None
+        if not tap.pending:
+            return None
+        standby = self._antipode_standby()
+        return tap.settled(session, failed=error is not None, tag=tag, standby=standby)
+
+    def _antipode_end(self) -> None:
+        """Close the connection."""
+        plain: Any = self
+        plain.terminate()
+
+    async def close(self, **options: Any) -> None:
+        """Close; the session is over."""
+        plain: Any = super()
+        await plain.close(**options)
+        self._antipode.closed()
+
+    def terminate(self) -> None:
+        """Close at once; the session is over."""
+        plain: Any = super()
+        plain.terminate()
+        self._antipode.closed()
+
+
+def _texts(row: dict[str, Any]) -> dict[str, str | None]:
+    """A row as libpq shows it."""
+    return {name: _text(value) for name, value in row.items()}
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, bool):
+        return "t" if value else "f"
+    return None if value is None else str(value)

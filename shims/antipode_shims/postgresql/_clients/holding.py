@@ -1,0 +1,194 @@
+"""What instrumented connections of all clients do before a call and after it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from antipode.shim import Unreachable, shared_watcher
+from antipode_shims.postgresql._look import converse, converse_async
+
+from .tap import Session, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from antipode.shim import Floor, Observation
+    from antipode_shims.postgresql._look import Asking
+    from antipode_shims.postgresql._position import Rows
+
+Errors = type[Exception] | tuple[type[Exception], ...]
+#: Seconds after the floor's time within which the last poll may be answered.
+_LATE_S = 0.25
+
+
+class Late(Exception):  # noqa: N818 - an answer
+    """The server did not answer a question of the library's own in time."""
+
+
+class Call(NamedTuple):
+    """What the client is about to do.
+
+    Attributes:
+        sql: the statement; None where it cannot be read.
+        cursor: that sends it; None for the connection itself.
+        opens: whether it begins a transaction on its own.
+    """
+
+    sql: str | None
+    cursor: Any = None
+    opens: bool = False
+
+
+class Holding:
+    """What both APIs share."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        #: The connection's `Tap`.
+        _antipode: Any
+        #: How the session stands, as the packet that ended its last reply says.
+        _antipode_session: Callable[[], Session]
+        #: Whether replies of the application's are still to come.
+        _antipode_busy: Callable[[], bool]
+        #: Close the connection.
+        _antipode_end: Callable[[], None]
+
+    def _antipode_ended(self, error: BaseException | None) -> None:
+        """A call is over: count it if it was answered stale, unless it failed."""
+        if error is not None:
+            self._antipode.stale_read.failed()
+        elif not self._antipode_busy():
+            self._antipode.stale_read.answered()
+
+    def _antipode_unsent(self, pending: int) -> None:
+        """A call is not sent; before it, so much was *pending*."""
+        self._antipode.pending = pending
+        self._antipode.stale_read.failed()
+
+    def _antipode_give_up(self, held: Floor, error: BaseException) -> None:
+        """Close the connection: the server did not answer while a read was held back.
+
+        Raises:
+            BarrierTimeout: unless such reads are answered, when the client's own error follows.
+        """
+        self._antipode_end()
+        self._antipode.closed()
+        held.expire(Unreachable(str(error)))
+
+
+class SyncHolding(Holding):
+    """Of a synchronous client."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        #: The rows of a question of the library's own.
+        _antipode_ask: Callable[[str], Rows]
+
+    def _antipode_settle(self, steps: Asking[None] | None, errors: Errors) -> None:
+        """Ask what is left; *errors* of the client's mark the write."""
+        if steps is not None:
+            try:
+                converse(steps, self._antipode_ask)
+            except errors as lost:
+                self._antipode.shim.unsampled(str(lost))
+
+    def _antipode_hold(self, call: Call) -> None:
+        """Wait until the statement of *call* may be sent.
+
+        Raises:
+            UnmetError: as :func:`antipode.shim.floor`.
+            StaleSnapshot: it would read from an older snapshot.
+        """
+        tap, session = self._antipode, self._antipode_session()
+        found, held = tap.starts(call.sql, session, opens=call.opens)
+        if held is None or session is Session.LOST:
+            return
+        piped = self._antipode_busy()
+        verdict = tap.judge(held, found, session, piped=piped)
+        tap.until_s = time.monotonic() + held.poll_s + _LATE_S
+        try:
+            if verdict is Verdict.ASK:
+                fresh = converse(tap.isolated(), self._antipode_ask)
+                verdict = Verdict.HOLD if fresh else Verdict.STALE
+            if verdict is Verdict.PASS:
+                held.passed()
+            elif verdict is Verdict.STALE:
+                tap.stale(held, piped=piped)
+            else:
+                self._antipode_wait_for(held)
+                if session is Session.OPEN:
+                    tap.renewed()
+        except Late as late:
+            self._antipode_give_up(held, late)
+        finally:
+            tap.until_s = None
+
+    def _antipode_wait_for(self, held: Floor) -> None:
+        tap = self._antipode
+        seen: list[Observation] = []
+
+        def look(timeout_s: float) -> Observation:
+            tap.until_s = time.monotonic() + timeout_s + _LATE_S
+            seen[:] = [converse(tap.look(held), self._antipode_ask)]
+            return seen[0]
+
+        held.hold(look, watcher=shared_watcher(tap.shim), places=tap.places)
+        if not held.served:
+            tap.passed(held, seen[-1] if seen else None)
+
+
+class AsyncHolding(Holding):
+    """The asyncio twin of :class:`SyncHolding`."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        _antipode_ask: Callable[[str], Any]
+
+    async def _antipode_settle(self, steps: Asking[None] | None, errors: Errors) -> None:
+        if steps is not None:
+            try:
+                await converse_async(steps, self._antipode_ask)
+            except errors as lost:
+                self._antipode.shim.unsampled(str(lost))
+
+    async def _antipode_hold(self, call: Call) -> None:
+        tap, session = self._antipode, self._antipode_session()
+        found, held = tap.starts(call.sql, session, opens=call.opens)
+        if held is None or session is Session.LOST:
+            return
+        piped = self._antipode_busy()
+        verdict = tap.judge(held, found, session, piped=piped)
+        tap.until_s = time.monotonic() + held.poll_s + _LATE_S
+        try:
+            if verdict is Verdict.ASK:
+                fresh = await converse_async(tap.isolated(), self._antipode_ask)
+                verdict = Verdict.HOLD if fresh else Verdict.STALE
+            if verdict is Verdict.PASS:
+                held.passed()
+            elif verdict is Verdict.STALE:
+                tap.stale(held, piped=piped)
+            else:
+                await self._antipode_wait_for(held)
+                if session is Session.OPEN:
+                    tap.renewed()
+        except Late as late:
+            self._antipode_give_up(held, late)
+        finally:
+            tap.until_s = None
+
+    async def _antipode_wait_for(self, held: Floor) -> None:
+        tap = self._antipode
+        seen: list[Observation] = []
+
+        async def look(timeout_s: float) -> Observation:
+            tap.until_s = time.monotonic() + timeout_s + _LATE_S
+            seen[:] = [await converse_async(tap.look(held), self._antipode_ask)]
+            return seen[0]
+
+        await held.hold_async(look, watcher=shared_watcher(tap.shim), places=tap.places)
+        if not held.served:
+            tap.passed(held, seen[-1] if seen else None)

@@ -1,0 +1,256 @@
+"""``instrument_connection``: existing code keeps its connection and its calls."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import weakref
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from antipode import ConfigurationError
+from antipode.shim import adopt, disown, register, shims_of, switchable
+from antipode_shims._sql.promises import TABLE
+
+from ._clients.tap import Tap
+from ._endpoint import ServerSettings
+from ._shim.base import BasePostgreSQLShim
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from antipode.shim import Barriers, ReadsFrom
+
+ConnectionT = TypeVar("ConnectionT")
+
+_MADE_PLAIN = (
+    "a connection of psycopg2 has to be made for it: psycopg2.connect(..., "
+    "connection_factory=postgresql.connection_factory(datastore=...))"
+)
+
+
+def made(
+    datastore: str, settings: ServerSettings, barriers: Barriers | None, options: dict[str, Any]
+) -> BasePostgreSQLShim:
+    """A shim of instrumented connections, whose reads wait as *barriers* says."""
+    shim = BasePostgreSQLShim(datastore, settings, **options)
+    shim.wait_by(barriers)
+    return shim
+
+
+#: Connections that are instrumented because of their address: a call for one of them is new.
+implied: weakref.WeakSet[Any] = weakref.WeakSet()
+#: Shims with their connections: one that is gone is no user any more.
+_shared: dict[tuple[object, ...], tuple[BasePostgreSQLShim, weakref.WeakSet[Any]]] = {}
+_lock = threading.Lock()
+
+
+def _shared_shim(
+    key: tuple[object, ...], make: Callable[[], BasePostgreSQLShim], connection: Any
+) -> BasePostgreSQLShim:
+    """The shim of *key*, for *connection* too; a new one where that was unregistered."""
+    with _lock:
+        shim, users = _shared.get(key, (None, weakref.WeakSet()))
+        if shim is None or shim not in shims_of(shim.datastore):
+            shim, users = make(), weakref.WeakSet()
+            register(shim)
+        users.add(connection)
+        _shared[key] = shim, users
+    return shim
+
+
+def close_unused(*shims: BasePostgreSQLShim) -> None:
+    """Close those of *shims* that no connection records for any more."""
+    with _lock:
+        for key, (shim, users) in list(_shared.items()):
+            if shim in shims and not users:
+                del _shared[key]
+                shim.close()
+
+
+@switchable
+def instrument_connection(
+    connection: ConnectionT,
+    *,
+    datastore: str,
+    reads_from: ReadsFrom = "primary",
+    one_server: bool | None = None,
+    promise_table: str = TABLE,
+    readonly_functions: Collection[str] = (),
+    barriers: Barriers | None = None,
+) -> ConnectionT:
+    """Let the writes of *connection* enter the current lineage, and its reads wait for floors.
+
+    The position of a transaction comes with its ``commit()``, in the same packet; with psycopg2
+    that costs one round trip more, and so does a statement that commits on its own and may have
+    written. Results and exceptions stay the client's.
+
+    Args:
+        connection: a ``psycopg.Connection`` or ``psycopg.AsyncConnection``, or one of asyncpg; for
+            psycopg2 see :func:`connection_factory`.
+        datastore: the name that every service spells alike.
+        reads_from: where its reads go.
+        one_server: True states that the address is one server's. With False, for a balancer,
+            ``at="now"`` does not poll it. None: as far as the connection shows.
+        promise_table: the table of promises (:func:`promises_ddl`), perhaps ``schema.table``.
+        readonly_functions: functions that write nothing, as statements name them.
+        barriers: ``auto`` or ``explicit``, for this client; None: as configured.
+
+    Returns:
+        The same object. Instrumenting it again changes nothing.
+
+    Raises:
+        ConfigurationError: a connection of another client, or another datastore than before.
+    """
+    given, connection = connection, _unwrapped(connection)
+    connection_class(connection)
+    release(connection)
+    if is_instrumented(connection, datastore):
+        if _shim_of(connection) in shims_of(datastore):
+            return given
+        uninstrument_connection(connection)
+    settings = settings_of(connection)
+    functions = frozenset(readonly_functions)
+    key = datastore, reads_from, one_server, settings.where, promise_table, barriers, functions
+    options: dict[str, Any] = {"promise_table": promise_table, "reads_from": reads_from}
+    options |= {"readonly_functions": readonly_functions, "one_server": one_server}
+    make = partial(made, datastore, settings, barriers, options)
+    attach(connection, _shared_shim(key, make, connection))
+    return given
+
+
+def connection_factory(*, base: type | None = None, **options: Any) -> Callable[..., Any]:
+    """What makes instrumented connections of psycopg2: its ``connection_factory=``.
+
+    psycopg2 chooses the class of a connection when it is made, also in its pools.
+
+    Args:
+        base: the class of connections to extend; default psycopg2's own.
+        options: as :func:`instrument_connection` takes them; *datastore* is needed.
+
+    Raises:
+        ConfigurationError: psycopg2 is not installed.
+    """
+    try:
+        from ._clients.psycopg2 import connections, plain_connections
+    except ImportError as error:
+        msg = 'connection_factory needs psycopg2: pip install "antipode-xcy[postgresql,psycopg2]"'
+        raise ConfigurationError(msg) from error
+    made_of = connections(base or plain_connections())
+
+    def make(*args: Any, **more: Any) -> Any:
+        return instrument_connection(made_of(*args, **more), **options)
+
+    return make
+
+
+def uninstrument_connection(connection: Any) -> None:
+    """Undo :func:`instrument_connection`. One that is not instrumented stays as it is."""
+    connection = _unwrapped(connection)
+    tap = getattr(connection, "_antipode", None)
+    if tap is None:
+        return
+    implied.discard(connection)
+    detach(connection)
+    with _lock:
+        for _, users in _shared.values():
+            users.discard(connection)
+    close_unused(tap.shim)
+
+
+def release(connection: Any) -> None:
+    """Undo what the address of *connection* implied, before it is instrumented by a call."""
+    if connection in implied:
+        uninstrument_connection(connection)
+
+
+def is_instrumented(connection: Any, datastore: str) -> bool:
+    """Whether *connection* is instrumented for *datastore*.
+
+    Raises:
+        ConfigurationError: it is, for another one.
+    """
+    tap = getattr(connection, "_antipode", None)
+    if tap is not None and tap.shim.datastore != datastore:
+        msg = f"this connection is instrumented as {tap.shim.datastore!r} already"
+        raise ConfigurationError(msg)
+    return tap is not None
+
+
+def is_open(connection: Any) -> bool:
+    """Whether a connection is open still."""
+    return not connection.closed
+
+
+def _shim_of(connection: Any) -> BasePostgreSQLShim:
+    """What an instrumented *connection* records for."""
+    tap: Tap = connection._antipode  # noqa: SLF001
+    return tap.shim
+
+
+def connection_class(connection: Any) -> type:
+    """The class that is mixed into that of *connection*.
+
+    Raises:
+        ConfigurationError: its client is none that is supported.
+    """
+    if _of("psycopg", connection, "Connection", "AsyncConnection"):
+        from ._clients.psycopg import AsyncConnection, SyncConnection
+
+        plain = _of("psycopg", connection, "Connection")
+        return SyncConnection if plain else AsyncConnection
+    if _of("asyncpg", connection, "Connection"):
+        from ._clients.asyncpg import AsyncpgConnection
+
+        return AsyncpgConnection
+    if _of("psycopg2.extensions", connection, "connection"):
+        from ._clients.psycopg2 import NativeConnection
+
+        if isinstance(connection, NativeConnection):
+            return NativeConnection
+        raise ConfigurationError(_MADE_PLAIN)
+    msg = f"{type(connection).__qualname__} is no connection of psycopg 3, asyncpg or psycopg2"
+    raise ConfigurationError(msg)
+
+
+def _of(module: str, connection: Any, *names: str) -> bool:
+    """Whether *connection* is one of a module that is imported."""
+    client = sys.modules.get(module)
+    return client is not None and isinstance(connection, tuple(getattr(client, n) for n in names))
+
+
+def settings_of(connection: Any) -> ServerSettings:
+    """How to reach the server of *connection*, which shows its address and its password."""
+    if (params := getattr(connection, "_params", None)) is not None:
+        host, port = connection._addr if isinstance(connection._addr, tuple) else (None, None)  # noqa: SLF001
+        mode = params.sslmode.name.replace("_", "-") if params.sslmode is not None else None
+        arguments = {"user": params.user, "password": params.password, "dbname": params.database}
+        arguments |= {"host": host, "port": port, "sslmode": mode}
+        return ServerSettings.of(arguments)
+    info = connection.info
+    asked = getattr(info, "get_parameters", None)
+    arguments = info.dsn_parameters if asked is None else asked()
+    arguments = {**arguments, "password": info.password, "port": str(info.port)}
+    return ServerSettings.of({"host": info.host, **arguments})
+
+
+def attach(connection: Any, shim: BasePostgreSQLShim) -> None:
+    """Let *connection* record for *shim*."""
+    connection = _unwrapped(connection)
+    adopt(connection, connection_class(connection), Tap(shim))
+
+
+def detach(connection: Any) -> None:
+    """Undo :func:`attach`."""
+    connection = _unwrapped(connection)
+    connection._antipode.closed()  # noqa: SLF001
+    mixin = connection_class(connection)
+    if (forget := getattr(connection, "_antipode_forget", None)) is not None:
+        forget()
+    if mixin in type(connection).__bases__ and mixin.__name__ != "NativeConnection":
+        disown(connection, mixin)
+
+
+def _unwrapped(connection: Any) -> Any:
+    """The connection that a pool of asyncpg's lends."""
+    return getattr(connection, "_con", connection)

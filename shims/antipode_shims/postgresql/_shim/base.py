@@ -1,0 +1,340 @@
+"""What every PostgreSQL shim of this process has: a datastore, a server, and what it remembers."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from antipode import Lineage, WriteId
+from antipode.shim import (
+    ServerShim,
+    Unreachable,
+    count,
+    defer_read,
+    following,
+    log_once,
+    logger,
+    mark_incomplete,
+    record_write,
+    scope_in,
+    unscoped,
+)
+from antipode_shims._sql.promises import TABLE
+from antipode_shims.postgresql._endpoint import PostgreSQLEndpoint, ServerSettings, abandon
+from antipode_shims.postgresql._look import SAMPLE, Refused, hidden_sql, look
+from antipode_shims.postgresql._position import (
+    Log,
+    LsnError,
+    flushed_end,
+    parse_lsn,
+    unreadable,
+)
+from antipode_shims.postgresql._promises import check_name, recording, sweeping
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from antipode import Promise
+    from antipode.shim import Endpoint, OnRead, ReadsFrom
+    from antipode_shims.postgresql._look import Asking
+    from antipode_shims.postgresql._position import State
+
+#: Seconds that a step of a sweep may take, and a question whether a commit is flushed by now.
+_SWEEP_S = _FLUSHED_S = 0.5
+_MOST_SERVERS = 64
+#: How long it is remembered which names hide functions: others may change the schema.
+HIDDEN_S = 60.0
+
+
+class Unflushed:
+    """A write that was committed and not flushed: a crash of the primary would undo it.
+
+    Asked for again once its lineage is used: until the flush has passed it, it is in doubt.
+    """
+
+    def __init__(self, shim: BasePostgreSQLShim, log: Log, until: int, started: str) -> None:
+        """The commit is flushed with the position *until* of *log*, on that very process."""
+        self._shim, self._log, self._until, self._started = shim, log, until, started
+        self._lineage: Lineage | None = None
+        self._lock = threading.Lock()
+
+    def __call__(self) -> Lineage:
+        """The write, or a lineage that says that it is in doubt."""
+        with self._lock:
+            if self._lineage is None:
+                self._lineage = self._ask()
+            return self._lineage
+
+    def _ask(self) -> Lineage:
+        datastore = self._shim.datastore
+        try:
+            flushed = self._shim.flushed(self._started, timeout_s=_FLUSHED_S)
+        except (Unreachable, Refused, LsnError):
+            flushed = 0
+        if flushed >= self._until:
+            return Lineage([self._shim.write_of(self._log, flushed, exact=True)])
+        count("incomplete", datastore)
+        log_once(
+            "postgresql_unflushed",
+            datastore,
+            "",
+            "a write to %r was committed with synchronous_commit=off and is not flushed yet: its "
+            "lineage is incomplete (in_doubt)",
+            datastore,
+        )
+        return Lineage(incomplete=[(datastore, "in_doubt")])
+
+
+class BasePostgreSQLShim(ServerShim):
+    """One PostgreSQL server as this process sees it; the base of every API.
+
+    Attributes:
+        settings: how to connect to the server.
+        promise_table: where the records of promises are.
+        readonly_functions: the functions of the application's that write nothing.
+        own_logs: keys of the logs to which its clients were seen to write.
+        promises: whether its endpoints ask for promises.
+    """
+
+    promises = True
+
+    def __init__(
+        self,
+        datastore: str,
+        settings: ServerSettings,
+        *,
+        reads_from: ReadsFrom = "primary",
+        on_read: OnRead = "merge",
+        one_server: bool | None = None,
+        promise_table: str = TABLE,
+        readonly_functions: Collection[str] = (),
+    ) -> None:
+        """Adopt the options; connects to nothing.
+
+        Raises:
+            ConfigurationError: an option is not one of its values.
+        """
+        one_server = settings.one_server if one_server is None else one_server
+        self.promise_table = check_name(promise_table)  # Before the server is claimed.
+        self.readonly_functions = frozenset(name.lower() for name in readonly_functions)
+        super().__init__(
+            datastore,
+            server=settings.where if one_server else None,
+            reads_from=reads_from,
+            on_read=on_read,
+        )
+        self.settings = settings
+        self.abandons = reads_from == "primary"
+        self.own_logs: set[str] = set()
+        self._logs: dict[str, Log] = {}
+        self._rights: str | None = None
+        self._hidden: frozenset[str] | None = None
+        self._hidden_s = 0.0
+
+    def open_endpoint(self, *, timeout_s: float) -> Endpoint:
+        """Connect to the client's server with a connection of the library's own.
+
+        Raises:
+            Unreachable: not now.
+        """
+        return PostgreSQLEndpoint(
+            self.datastore, self.settings, timeout_s=timeout_s, promised_in=self.promise_table
+        )
+
+    def log_start(self, key: str) -> WriteId | None:
+        """The first position of a timeline: system identifiers are unique."""
+        log = Log.of(key)
+        return None if log is None else WriteId(self.datastore, log.key, log.fork)
+
+    def fence(self, *, timeout_s: float) -> frozenset[WriteId]:
+        """The primary's position of now, on a connection of its own.
+
+        Raises:
+            Unreachable: it does not answer, or takes no writes by now.
+        """
+        endpoint = PostgreSQLEndpoint(self.datastore, self.settings, timeout_s=timeout_s)
+        try:
+            state = endpoint.state(timeout_s=timeout_s)
+        finally:
+            endpoint.close()
+        if state.recovering:
+            raise Unreachable(f"the primary of {self.datastore!r} takes no writes now")
+        if state.log is None:
+            raise Unreachable(unreadable(state))
+        demanded = following(self.datastore, state.log.key)
+        return frozenset([self.write_of(state.log, state.position, exact=False), demanded])
+
+    def abandon_promise(self, promise: Promise, *, timeout_s: float) -> bool:
+        """Record that *promise* is abandoned, on a connection of its own.
+
+        Returns:
+            Whether it is abandoned; False where it was fulfilled before.
+
+        Raises:
+            Unreachable: the primary does not answer in time, or takes no writes now.
+            ConfigurationError: the table is missing, or this user may not write to it.
+        """
+        line = self.settings.connect(timeout_s=timeout_s)
+        try:
+            line.deadline_s += timeout_s
+            sql = recording(self.promise_table, promise, fulfilled=False)
+            return abandon(line, self.datastore, self.promise_table, sql)
+        finally:
+            line.close()
+
+    def sweep_promises(self) -> None:
+        """Delete a batch of records of promises whose time is over; what fails is left."""
+        try:
+            line = self.settings.connect(timeout_s=_SWEEP_S)
+            try:
+                line.ask(sweeping(self.promise_table))
+            finally:
+                line.close()
+        except Exception as error:  # noqa: BLE001 - the promise is kept all the same
+            logger.debug("old promises of %r are not swept: %s", self.datastore, error)
+
+    def flushed(self, started: str, *, timeout_s: float) -> int:
+        """The flush position of the process that *started* then.
+
+        Raises:
+            Unreachable: it does not answer, or another one does.
+            Refused: it refuses this user.
+            LsnError: it is no primary.
+        """
+        line = self.settings.connect(timeout_s=timeout_s)
+        try:
+            row = line.ask(SAMPLE)[0]
+        finally:
+            line.close()
+        if row["started"] != started:
+            raise Unreachable("another server answers, or it was restarted")
+        return parse_lsn(row["flushed"])
+
+    def look(self) -> Asking[State]:
+        """Poll the server of a connection once.
+
+        Raises:
+            Refused: it does not let this user poll.
+            LsnError: its answer shows no position.
+        """
+        try:
+            state, self._rights = yield from look(self._rights)
+        except Refused:
+            self._rights = None
+            raise
+        return state
+
+    @property
+    def hidden(self) -> frozenset[str] | None:
+        """Names by which a plain SELECT may write, in small letters; None where they are unknown.
+
+        Set to None by who changes the schema.
+        """
+        fresh = time.monotonic() - self._hidden_s <= HIDDEN_S
+        return self._hidden if fresh else None
+
+    @hidden.setter
+    def hidden(self, names: frozenset[str] | None) -> None:
+        self._hidden, self._hidden_s = names, time.monotonic()
+
+    def ask_hidden(self) -> Asking[frozenset[str]]:
+        """The same, asked where they are unknown.
+
+        Raises:
+            Refused: this user may not see them.
+        """
+        names = self.hidden
+        if names is None:
+            rows = yield hidden_sql(self.readonly_functions)
+            names = self.hidden = frozenset(row["name"] or "" for row in rows)
+        return names
+
+    def sampled(self, row: Mapping[str, str | None], *, exact: bool, flushed: bool) -> Asking[None]:
+        """Record a write, from the answer to `SAMPLE` on its connection after its commit.
+
+        Args:
+            row: the answer.
+            exact: whether there was a write; else a position that covers it if there was.
+            flushed: whether its commit waited until it was flushed.
+        """
+        started = row["started"] or ""
+        if row["flushed"] is None:
+            self.unsampled("a server that takes no writes answered after its commit")
+            return
+        log = self._logs.get(started)
+        if log is None:
+            log = yield from self._learn(started)
+            if log is None:
+                return
+        self.own_logs.add(log.key)
+        position = parse_lsn(row["flushed"])
+        until = flushed_end(parse_lsn(row["inserted"]))
+        if flushed or position >= until:
+            self.record(self.write_of(log, position, exact=exact))
+        else:
+            self.defer(Unflushed(self, log, until, started))
+
+    def _learn(self, started: str) -> Asking[Log | None]:
+        """The log of the process that *started* then, asked once for all of its connections."""
+        try:
+            state = yield from self.look()
+        except (Refused, LsnError) as error:
+            self.unsampled(str(error))
+            return None
+        if state.started != started or state.recovering:
+            self.unsampled("another server answered than the one that committed it")
+        elif state.log is None:
+            self.unsampled(unreadable(state))
+        else:
+            if len(self._logs) >= _MOST_SERVERS:
+                self._logs.clear()
+            self._logs[started] = state.log
+            return state.log
+        return None
+
+    def covering(self, state: State | None) -> Lineage:
+        """What a read may have seen, from what its server showed after it; None for nothing."""
+        if state is None or (covers := state.covers) is None:
+            count("unsampled_read", self.datastore)
+            return Lineage(incomplete=[(self.datastore, "unsampled")])
+        return Lineage([self.write_of(*covers, exact=False)])
+
+    def record(self, write: WriteId) -> None:
+        """Enter *write* into the current scope."""
+        record_write(write)
+
+    def defer(self, unflushed: Unflushed) -> None:
+        """Let the current scope ask once more, when its lineage is used."""
+        if scope_in() is None:
+            unscoped("write", self.datastore)
+        defer_read(unflushed)
+
+    def write_of(self, log: Log, position: int, *, exact: bool) -> WriteId:
+        """The entry of *position* in *log*."""
+        hour = self.clock.hour()
+        return WriteId(self.datastore, log.key, position, written_hour=hour, covering=not exact)
+
+    def unsampled(self, cause: str) -> None:
+        """Note that a write was committed and has no position."""
+        mark_incomplete(self.datastore, "unsampled")
+        log_once(
+            "postgresql_unsampled",
+            self.datastore,
+            cause[:40],
+            "a write to %r has no position: %s",
+            self.datastore,
+            cause,
+        )
+
+    def in_doubt(self, why: str) -> None:
+        """Note that a write may have been committed, and that nobody will ever know where."""
+        mark_incomplete(self.datastore, "in_doubt")
+        log_once(
+            "postgresql_in_doubt",
+            self.datastore,
+            why,
+            "a write to %r cannot be waited for, and its lineage is incomplete (in_doubt): %s",
+            self.datastore,
+            why,
+        )

@@ -1,0 +1,206 @@
+"""What one statement may do, by its text alone: the tables of docs/spec/postgresql-statements.md.
+
+A client needs it before it sends a statement: whether that has to wait, and whether a position is
+asked for after it. Where the text leaves a choice a statement may do more rather than less. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from ._functions import READONLY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+#: It reads data; it writes; it calls what may write, for all that is known.
+READS, WRITES, CALLS = 1, 2, 4
+#: It begins a transaction, commits what is open, rolls it back; it leaves its end to others.
+BEGINS, COMMITS, ENDS, TWO_PHASES = 8, 16, 32, 64
+#: It may commit within itself, so that an error leaves something committed.
+COMMITS_INSIDE = 128
+#: It reads from the snapshot of its cursor, which was taken when that was declared.
+FETCHES = 256
+#: It changes the isolation of transactions.
+ISOLATES = 512
+#: Several statements, in an order that nobody notes.
+MANY = 1024
+#: A cursor is declared, whose snapshot is of now; it outlasts its transaction.
+DECLARES, HOLDS = 2048, 4096
+ANYTHING = READS | WRITES | CALLS | COMMITS_INSIDE
+
+_IDENTIFIER = r"[A-Za-z_\x80-\U0010ffff][\w$\x80-\U0010ffff]*"
+#: What hides words: comments, texts, names in quotes. A text in plain quotes with a backslash means
+#: one thing or another with the server's settings.
+_HIDDEN = re.compile(
+    r"--[^\r\n]*"
+    r"|/\*(?:[^*/]|\*(?!/)|/(?!\*))*\*/"
+    r"|(?<![\w$])[eE]'(?:[^'\\]|\\.|'')*'"
+    r"|'(?:[^'\\]|'')*'"
+    r'|"(?:[^"]|"")*"'
+    rf"|(?<![\w$])\$(?P<tag>(?:{_IDENTIFIER})?)\$.*?\$(?P=tag)\$",
+    re.DOTALL,
+)
+#: A text without these hides nothing.
+_HIDES = re.compile(r"['\"$]|--|/\*|\*/")
+_FIRST = re.compile(rf"[\s(]*({_IDENTIFIER}|\S)?")
+_NAMES = re.compile(_IDENTIFIER)
+#: A name before a parenthesis; not the columns of an alias.
+_CALL = re.compile(
+    rf"(\bAS\s+)?((?:(?:\"\"|{_IDENTIFIER})\s*\.\s*)*(?:\"\"|{_IDENTIFIER}))\s*\(", re.IGNORECASE
+)
+
+_READ = frozenset(["SELECT", "TABLE", "VALUES", "WITH", "EXPLAIN"])
+_WRITE = frozenset(
+    """
+    INSERT UPDATE DELETE MERGE TRUNCATE CREATE ALTER DROP GRANT REVOKE COMMENT REFRESH REINDEX
+    CLUSTER SECURITY IMPORT REASSIGN VACUUM ANALYZE ANALYSE
+    """.split()  # noqa: SIM905 - a table that is read by eye
+)
+_NOTHING = frozenset(
+    """
+    SHOW RESET DISCARD DEALLOCATE LISTEN UNLISTEN NOTIFY SAVEPOINT RELEASE CHECKPOINT LOAD CLOSE
+    LOCK
+    """.split()  # noqa: SIM905 - as above
+)
+_MODIFY = frozenset(["INSERT", "UPDATE", "DELETE", "MERGE", "INTO"])
+_INTO = frozenset({"INTO"})
+_LOOKING = frozenset(["SELECT", "FROM", "USING", "RETURNING", "VALUES", "WITH"])
+#: Words before a parenthesis that call nothing: of the grammar, and types.
+_GRAMMAR = frozenset(
+    """
+    ALL AND ANY ARRAY AS ASYMMETRIC BETWEEN BIT BOOLEAN BY CASE CAST CHAR CHARACTER CHECK
+    COLLATE CONFLICT COPY CROSS CUBE DATE DEC DECIMAL DEFAULT DISTINCT DOUBLE ELSE END EXCEPT
+    EXISTS EXTRACT FILTER FLOAT FOR FROM FULL GROUP GROUPING HAVING ILIKE IN INNER INTERSECT
+    INTERVAL INTO IS ISNULL JOIN KEY LATERAL LEFT LIKE LIMIT MATERIALIZED NATURAL NCHAR NOT
+    NOTNULL NULL NUMERIC OF OFFSET ON ONLY OR ORDER OUTER OVER OVERLAY PARTITION POSITION
+    PRECISION RANGE REAL RECURSIVE RETURNING RIGHT ROLLUP ROW ROWS SELECT SET SETS SIMILAR SOME
+    SUBSTRING SYMMETRIC TABLE THEN TIME TIMESTAMP TIMESTAMPTZ TIMETZ TREAT TRIM UNION UNIQUE
+    USING VALUES VARBIT VARCHAR VARYING WHEN WHERE WINDOW WITH WITHIN
+    """.split()  # noqa: SIM905 - as above
+)
+
+
+@lru_cache(maxsize=512)
+def meaning(sql: str, readonly: frozenset[str] = frozenset()) -> int:
+    """What a text of one or more statements may do.
+
+    Args:
+        sql: the statements.
+        readonly: further functions that write nothing, in small letters.
+    """
+    plain = sql
+    if _HIDES.search(sql) is not None:
+        plain = _HIDDEN.sub(_blank, sql)
+        while (inner := _HIDDEN.sub(_blank, plain)) != plain:  # Comments within comments.
+            plain = inner
+        rest = plain.replace("''", "").replace('""', "")
+        if any(mark in rest for mark in ("'", '"', "/*", "*/")):
+            return ANYTHING | MANY
+    if ";" not in plain:
+        return _one(plain, readonly)
+    parts = [part for part in plain.split(";") if part.strip()]
+    found = 0
+    for part in parts:
+        found |= _one(part, readonly)
+    return found | MANY if len(parts) > 1 else found
+
+
+def unknown_functions(sql: str, readonly: frozenset[str] = frozenset()) -> frozenset[str]:
+    """The functions that *sql* calls and that may write, for all that is known."""
+    return _called(_HIDDEN.sub(_blank, sql), readonly)
+
+
+def _blank(found: re.Match[str]) -> str:
+    text = found.group()
+    if text[0] == '"':
+        return '""'
+    return " " if text[:2] in ("--", "/*") else "''"
+
+
+def _one(part: str, readonly: frozenset[str]) -> int:
+    match = _FIRST.match(part)
+    if match is None or match[1] is None:
+        return 0
+    first = match[1].upper()
+    if first in _NOTHING:
+        return 0
+    rest = _NAMES.findall(part[match.end() :].upper())
+    if (rule := _RULES.get(first)) is not None:
+        return rule(rest)
+    if first in _WRITE:
+        return WRITES | (READS if _LOOKING.intersection(rest) else 0)
+    found = _read(first, rest)
+    if found & READS and "(" in part and _called(part, readonly):
+        return found | CALLS
+    return found
+
+
+def _read(first: str, rest: list[str]) -> int:
+    """What a statement does that may read."""
+    if first == "DECLARE":
+        return READS | DECLARES | (HOLDS if "HOLD" in rest and "WITHOUT" not in rest else 0)
+    if first == "COPY":
+        return WRITES if "FROM" in rest else READS
+    if first not in _READ:
+        return ANYTHING
+    modify = _INTO if first == "SELECT" else _MODIFY  # SELECT ... FOR UPDATE locks alone.
+    return READS | (WRITES if modify.intersection(rest) else 0)
+
+
+def _begin(rest: list[str]) -> int:
+    return BEGINS | (ISOLATES if "ISOLATION" in rest else 0)
+
+
+def _commit(rest: list[str]) -> int:
+    return WRITES if rest[:1] == ["PREPARED"] else COMMITS | ENDS | _chained(rest)
+
+
+def _rollback(rest: list[str]) -> int:
+    return 0 if rest[:1] == ["PREPARED"] or "TO" in rest else ENDS | _chained(rest)
+
+
+def _prepare(rest: list[str]) -> int:
+    return TWO_PHASES | ENDS if rest[:1] == ["TRANSACTION"] else 0
+
+
+def _set(rest: list[str]) -> int:
+    return ISOLATES if any("ISOLATION" in word for word in rest) else 0
+
+
+def _fetch(rest: list[str]) -> int:
+    del rest
+    return READS | FETCHES
+
+
+def _chained(rest: list[str]) -> int:
+    return BEGINS if "CHAIN" in rest and "NO" not in rest else 0
+
+
+_RULES: dict[str, Callable[[list[str]], int]] = {
+    "BEGIN": _begin,
+    "START": _begin,
+    "COMMIT": _commit,
+    "END": _commit,
+    "ROLLBACK": _rollback,
+    "ABORT": _rollback,
+    "PREPARE": _prepare,
+    "SET": _set,
+    "FETCH": _fetch,
+    "MOVE": _fetch,
+}
+
+
+def _called(part: str, readonly: frozenset[str]) -> frozenset[str]:
+    """The functions that are called and may write, in small letters where they are plain."""
+    found: set[str] = set()
+    for match in _CALL.finditer(part):
+        name = re.sub(r"\s", "", match[2])
+        if match[1] and "." not in name:
+            continue  # The columns of an alias.
+        name = name.lower().removeprefix("pg_catalog.")
+        if name.upper() not in _GRAMMAR and name not in READONLY and name not in readonly:
+            found.add(name)
+    return frozenset(found)

@@ -1,0 +1,1 @@
+"""One file a client library, and what they share."""

@@ -1,0 +1,118 @@
+"""How a region answers: one request for each version, and a listing where it is not there."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from antipode import ConfigurationError
+from antipode_shims._aws.botocore import client_error, code_of, passes
+from antipode_shims._aws.homes import Homes
+from antipode_shims._aws.regions import Regions
+
+from ._look import Look, Question, Shown, look
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from antipode import WriteId
+    from antipode_shims._aws.botocore import Settings
+
+    from ._look import Answer
+    from ._position import Version
+
+#: Requests at a time: as many as botocore has connections for.
+AT_ONCE = 10
+#: A reply without a body says no more than its status: these have several causes.
+_UNCLEAR = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN})
+#: Versions of one key that a listing shows: the newest comes first.
+_LISTED = 100
+
+
+class S3Regions(Regions):
+    """The clients by which regions are polled. Thread-safe."""
+
+    service: ClassVar[str] = "s3"
+
+    def __init__(
+        self, settings: Settings, others: Mapping[str, str], buckets: Mapping[str, str]
+    ) -> None:
+        """As `Regions`; *buckets* are those of other regions, with the one here that has copies."""
+        super().__init__(settings, others)
+        self.homes: Homes[Shown] = Homes()
+        self._buckets = dict(buckets)
+
+    def look(self, writes: Collection[WriteId]) -> Look:
+        """As `Regions.look`."""
+        return look(writes, self.here, self._buckets, self.homes)
+
+    def read(self, client: Any, question: Question) -> Answer:
+        """As `Regions.read`."""
+        if not question.versions:
+            _ask_for_an_answer(client)
+        if len(question.versions) <= 1:
+            return {each: _shown(client, each, whole=question.whole) for each in question.versions}
+        with ThreadPoolExecutor(min(AT_ONCE, len(question.versions))) as pool:
+            asked = {
+                each: pool.submit(copy_context().run, _shown, client, each, whole=question.whole)
+                for each in question.versions
+            }
+            return {each: future.result() for each, future in asked.items()}
+
+
+def _ask_for_an_answer(client: Any) -> None:
+    """Ask for the least that there is; that it is not allowed is an answer, too."""
+    try:
+        client.list_buckets(MaxBuckets=1)
+    except client_error() as error:
+        if passes(error):
+            raise
+
+
+def _shown(client: Any, version: Version, *, whole: bool) -> Shown | None:
+    """What the region has of *version*; None where it has no such bucket.
+
+    Raises:
+        ClientError: it was refused, such as for want of rights.
+        ConfigurationError: versions may not be read.
+    """
+    bucket, key, number = version
+    try:
+        found = client.head_object(Bucket=bucket, Key=key, VersionId=number)
+    except client_error() as error:
+        status = _status_of(error)
+        if status == HTTPStatus.METHOD_NOT_ALLOWED:  # A delete marker is there, and has no content.
+            return Shown(present=True)
+        if status != HTTPStatus.NOT_FOUND and status not in _UNCLEAR:
+            raise
+    else:
+        return Shown(present=True, replication=found.get("ReplicationStatus", ""))
+    if not whole and status == HTTPStatus.NOT_FOUND:
+        return Shown(present=False)
+    newest = _newest(client, bucket, key)
+    if newest is None:
+        return None
+    if status == HTTPStatus.FORBIDDEN:
+        msg = f"versions of {bucket!r} may be listed but not read: grant s3:GetObjectVersion"
+        raise ConfigurationError(msg)
+    return Shown(present=False, newest=newest)
+
+
+def _newest(client: Any, bucket: str, key: str) -> str | None:
+    """The newest version of *key*, or delete marker; None where there is no such bucket."""
+    try:
+        found = client.list_object_versions(Bucket=bucket, Prefix=key, MaxKeys=_LISTED)
+    except client_error() as error:
+        if code_of(getattr(error, "response", {})) == "NoSuchBucket":
+            return None
+        raise
+    listed = [*found.get("Versions", ()), *found.get("DeleteMarkers", ())]
+    newest = [str(each["VersionId"]) for each in listed if each["Key"] == key and each["IsLatest"]]
+    return newest[0] if newest else ""
+
+
+def _status_of(error: Exception) -> int:
+    response: Any = getattr(error, "response", {})
+    return int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))

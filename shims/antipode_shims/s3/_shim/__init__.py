@@ -1,0 +1,1 @@
+"""Table 2's API, and what every shim of this store has: a datastore, a region, its registration."""
