@@ -21,16 +21,20 @@ if TYPE_CHECKING:
     from .containers.provider import ContainerProvider
     from .contract.store import ContractStore
     from .contract.suite import ShimContract
+    from .servers.activemq.topology import ActiveMQTopology
     from .servers.dynamodb.topology import DynamoDBTopology
     from .servers.mongodb.topology import MongoDBTopology
     from .servers.mysql.topology import MariaDBTopology, MySQLTopology
     from .servers.native import NativeProvider
+    from .servers.postgresql.topology import PostgreSQLTopology
     from .servers.rabbitmq.topology import RabbitMQTopology
     from .servers.redis.sentinel import RedisSentinelTopology
     from .servers.redis.topology import RedisTopology
+    from .servers.s3.topology import S3Topology
     from .servers.sns.topology import SNSTopology
 
 _HOMES = {
+    "ActiveMQTopology": "servers.activemq.topology",
     "Address": "_address",
     "ClientMissing": "_errors",
     "ComposeProvider": "containers.compose",
@@ -43,10 +47,12 @@ _HOMES = {
     "MongoDBTopology": "servers.mongodb.topology",
     "MySQLTopology": "servers.mysql.topology",
     "NativeProvider": "servers.native",
+    "PostgreSQLTopology": "servers.postgresql.topology",
     "Provider": "_topology",
     "RabbitMQTopology": "servers.rabbitmq.topology",
     "RedisSentinelTopology": "servers.redis.sentinel",
     "RedisTopology": "servers.redis.topology",
+    "S3Topology": "servers.s3.topology",
     "SNSTopology": "servers.sns.topology",
     "Server": "_topology",
     "ServerFailed": "_errors",
@@ -62,6 +68,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "ActiveMQTopology",
     "Address",
     "ClientMissing",
     "ComposeProvider",
@@ -74,10 +81,12 @@ __all__ = [
     "MongoDBTopology",
     "MySQLTopology",
     "NativeProvider",
+    "PostgreSQLTopology",
     "Provider",
     "RabbitMQTopology",
     "RedisSentinelTopology",
     "RedisTopology",
+    "S3Topology",
     "SNSTopology",
     "Server",
     "ServerFailed",

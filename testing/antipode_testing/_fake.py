@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import defaultdict
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from antipode.shim import (
     Observation,
     ReadsFrom,
     Shim,
+    StaleRead,
     Unreachable,
     floor,
     record_read,
@@ -30,7 +31,7 @@ from antipode.shim import (
 from antipode.telemetry import Metric, metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from antipode import BarrierResult, Lineage, Promise
     from antipode._barrier.fence import Fence
@@ -266,6 +267,7 @@ class VirtualRead:
     Attributes:
         error: what it raised: unmet, or that its connection failed; None once it is answered.
         finished_s: when it was answered, or raised.
+        served: whether it was counted as answered although it may be stale.
     """
 
     def __init__(
@@ -281,6 +283,7 @@ class VirtualRead:
         snapshot: Collection[WriteId] | None = None,
         proof_s: float = 0.0,
         unasked: bool = False,
+        refused: bool = False,
     ) -> None:
         """Not started.
 
@@ -297,6 +300,7 @@ class VirtualRead:
             proof_s: for how many seconds its connection, which is pinned, need not poll for what
                 its server has shown.
             unasked: whether the client gives its connection up before anything was asked.
+            refused: whether its server refuses the read itself, once nothing holds it back.
         """
         self.error: Exception | None = None
         self.finished_s: float | None = None
@@ -313,14 +317,11 @@ class VirtualRead:
         self._snapshot = snapshot
         self._proof_s = proof_s
         self._unasked = unasked
+        self._refused = refused
         self._demand: Floor | None = None
-        self._served = False
+        self._stale = StaleRead()
+        self.served = False
         self._silent = False
-
-    @property
-    def served(self) -> bool:
-        """Whether an automatic barrier let it go although it may be stale."""
-        return self._served or (self._demand is not None and self._demand.counted)
 
     @property
     def looks(self) -> int:
@@ -329,20 +330,23 @@ class VirtualRead:
 
     def start(self) -> None:
         """Read now."""
-        stale = Metric("served_stale", self._store.datastore)
-        before = metrics().get(stale, 0)
+        with self._counting():
+            self._start()
+
+    def _start(self) -> None:
         record_write(*self._wrote)
         if self._merges is not None:
             record_read(self._merges)
         with barriers("explicit") if self._off else nullcontext():
             try:
-                demand = floor(self._store)
+                demand = floor(self._store, stale=self._stale)
             except AntipodeError as error:
-                self.error, self.finished_s = error, self._clock.monotonic()
+                self.error = error
+                self._finish()
                 return
-        self._demand, self._served = demand, metrics().get(stale, 0) > before
+        self._demand = demand
         if demand is None or self._passes(demand):
-            self.finished_s = self._clock.monotonic()
+            self._finish()
         elif self._unasked:
             self._clock.at(self._clock.monotonic() + demand.poll_s, lambda: self._give_up(demand))
         else:
@@ -374,10 +378,29 @@ class VirtualRead:
             demand.expire(self.error)
         except AntipodeError as error:
             self.error = error
+        self._finish()
+
+    def _finish(self) -> None:
+        """The server answers the read, refuses it, or was never sent it."""
         self.finished_s = self._clock.monotonic()
+        if self.error is None and self._refused:
+            self.error = Unreachable("scripted to be refused")
+        if self.error is None:
+            self._stale.answered()
+
+    @contextmanager
+    def _counting(self) -> Iterator[None]:
+        stale = Metric("served_stale", self._store.datastore)
+        before = metrics().get(stale, 0)
+        yield
+        self.served = self.served or metrics().get(stale, 0) > before
 
     def step(self) -> float | None:
         """Poll once; None when the read is over."""
+        with self._counting():
+            return self._step()
+
+    def _step(self) -> float | None:
         pause_s = None
         try:
             with ExitStack() as ends:
@@ -389,7 +412,7 @@ class VirtualRead:
         except Exception as error:  # noqa: BLE001 - what the client would raise
             self.error = error
         if pause_s is None:
-            self.finished_s = self._clock.monotonic()
+            self._finish()
         return pause_s
 
     def _look(self, demand: Floor, held: HeldRead) -> float | None:

@@ -18,13 +18,16 @@ if TYPE_CHECKING:
 
 #: The stores that a lab has, and what runs them.
 STORES = {
+    "activemq": "ActiveMQTopology",
     "dynamodb": "DynamoDBTopology",
     "embedded": "EmbeddedTopology",
     "mariadb": "MariaDBTopology",
     "mongodb": "MongoDBTopology",
     "mysql": "MySQLTopology",
+    "postgresql": "PostgreSQLTopology",
     "rabbitmq": "RabbitMQTopology",
     "redis": "RedisTopology",
+    "s3": "S3Topology",
     "sns": "SNSTopology",
 }
 #: What a lab does.
@@ -117,7 +120,8 @@ class Lab:
         Returns:
             ``ok``, ``store``, ``primary`` and ``replicas``; a server has ``url`` and, unless it is
             a file, ``host`` and ``port``. SQL stores add ``user``, ``password`` and ``database``,
-            MongoDB the ``set_url`` of clients that discover the set, DynamoDB its ``regions``.
+            MongoDB the ``set_url`` of clients that discover the set, DynamoDB and the like their
+            ``regions``.
         """
         topology: Any = self._topology
         replicas = getattr(topology, "replicas", (topology.replica,))
@@ -186,7 +190,7 @@ def topology_class(store: str) -> Callable[..., Any]:
 
 def _topology(store: str, replicas: int) -> Topology:
     make: Callable[..., Topology] = topology_class(store)
-    if store not in ("dynamodb", "embedded", "rabbitmq", "sns"):
+    if store not in ("activemq", "dynamodb", "embedded", "rabbitmq", "s3", "sns"):
         return make(replicas)
     if replicas != 1:
         msg = f"{store} has one replica, not {replicas}"

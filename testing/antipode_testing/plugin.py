@@ -23,12 +23,15 @@ if TYPE_CHECKING:
     from antipode_shims.embedded import EmbeddedTopology
 
     from . import (
+        ActiveMQTopology,
         DynamoDBTopology,
         MariaDBTopology,
         MongoDBTopology,
         MySQLTopology,
+        PostgreSQLTopology,
         RabbitMQTopology,
         RedisTopology,
+        S3Topology,
         SNSTopology,
     )
     from ._topology import Topology
@@ -37,7 +40,19 @@ if TYPE_CHECKING:
 PROVIDER_VARIABLE = "ANTIPODE_PROVIDER"
 REQUIRE_VARIABLE = "ANTIPODE_REQUIRE_STORES"
 # The embedded store needs no server, so requiring it is always satisfied.
-STORES = ("dynamodb", "embedded", "mariadb", "mongodb", "mysql", "rabbitmq", "redis", "sns")
+STORES = (
+    "activemq",
+    "dynamodb",
+    "embedded",
+    "mariadb",
+    "mongodb",
+    "mysql",
+    "postgresql",
+    "rabbitmq",
+    "redis",
+    "s3",
+    "sns",
+)
 WORKER_KEY = "antipode_stores"
 
 
@@ -154,11 +169,27 @@ def antipode_mongodb(request: pytest.FixtureRequest) -> Iterator[MongoDBTopology
 
 
 @pytest.fixture(scope="session")
+def antipode_activemq(request: pytest.FixtureRequest) -> Iterator[ActiveMQTopology]:
+    """Two brokers of ActiveMQ in a network, as `antipode_testing.ActiveMQTopology`."""
+    from . import ActiveMQTopology
+
+    yield from request.config.stash[USE].run("activemq", ActiveMQTopology)
+
+
+@pytest.fixture(scope="session")
 def antipode_dynamodb(request: pytest.FixtureRequest) -> Iterator[DynamoDBTopology]:
     """Two regions of an emulator of DynamoDB, as `antipode_testing.DynamoDBTopology`."""
     from . import DynamoDBTopology
 
     yield from request.config.stash[USE].run("dynamodb", DynamoDBTopology)
+
+
+@pytest.fixture(scope="session")
+def antipode_s3(request: pytest.FixtureRequest) -> Iterator[S3Topology]:
+    """Two regions of an emulator of S3, as `antipode_testing.S3Topology`."""
+    from . import S3Topology
+
+    yield from request.config.stash[USE].run("s3", S3Topology)
 
 
 @pytest.fixture(scope="session")
@@ -183,6 +214,14 @@ def antipode_mariadb(request: pytest.FixtureRequest) -> Iterator[MariaDBTopology
     from . import MariaDBTopology
 
     yield from request.config.stash[USE].run("mariadb", MariaDBTopology)
+
+
+@pytest.fixture(scope="session")
+def antipode_postgresql(request: pytest.FixtureRequest) -> Iterator[PostgreSQLTopology]:
+    """A PostgreSQL primary and its standby, as `antipode_testing.PostgreSQLTopology`."""
+    from . import PostgreSQLTopology
+
+    yield from request.config.stash[USE].run("postgresql", PostgreSQLTopology)
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -20,12 +20,13 @@ ACCOUNT = {"aws_access_key_id": "AKIAEXAMPLE", "aws_secret_access_key": "secret"
 INSTALL = 'pip install "antipode-xcy-testing[emulators]"'
 
 
-def ministack(name: str, config: Mapping[str, str]) -> NativeServer:
+def ministack(name: str, config: Mapping[str, str], *, module: str = "ministack") -> NativeServer:
     """A ministack server that keeps everything in memory, not yet started.
 
     Args:
         name: of the server in its topology, for messages.
         config: its environment variables, over the defaults.
+        module: what is run.
 
     Raises:
         ServerMissing: the package is not installed with this one.
@@ -48,7 +49,7 @@ def ministack(name: str, config: Mapping[str, str]) -> NativeServer:
         }
         process = ServerProcess(
             f"ministack-{name}",
-            [sys.executable, "-m", "ministack"],
+            [sys.executable, "-m", module],
             directory=directory,
             ready=lambda: probe(address, b"GET /_ministack/health HTTP/1.0\r\n\r\n", b"HTTP/1."),
             environment=environment,

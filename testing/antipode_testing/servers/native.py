@@ -41,10 +41,22 @@ class NativeProvider:
             from .mongodb.native import mongodb
 
             server = mongodb(name, config)
+        elif store == "postgresql":
+            from .postgresql.native import postgresql
+
+            server = postgresql(name, config)
         elif store in {"dynamodb", "sns"}:
             from .ministack import ministack
 
             server = ministack(name, config)
+        elif store == "activemq":
+            from .activemq.native import activemq
+
+            server = activemq(name, config)
+        elif store == "s3":
+            from .ministack import ministack
+
+            server = ministack(name, config, module="antipode_testing.servers.s3.site")
         else:
             raise ConfigurationError(f"no native server for the store {store!r}")
         return started(server)

@@ -7,28 +7,21 @@ import threading
 import time
 from collections import deque
 from http.client import HTTPConnection
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 from urllib.parse import urlencode
 
 from antipode import ConfigurationError
 from antipode_testing._errors import ServerFailed
-from antipode_testing._topology import ServerTopology
-from antipode_testing._wait import wait_until
 from antipode_testing.servers.aws_json import JsonApi, signed
-from antipode_testing.servers.native import NativeProvider
+from antipode_testing.servers.emulated import (
+    AWAY,
+    HOME,
+    REPLICATION_TIMEOUT_S,
+    EmulatedTopology,
+)
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from antipode_testing._address import Address
-    from antipode_testing._topology import Provider, Server
-
-HOME = "us-east-1"
-AWAY = "eu-west-1"
 REQUEST_TIMEOUT_S = 10.0
-DELIVERY_TIMEOUT_S = 30.0
 IDLE_S, BUSY_S, SLOWER = 0.05, 0.004, 1.1
-POLL_S = 0.005
 JOIN_S = 10.0
 #: What of an attribute a queue takes.
 _FIELDS = ("DataType", "StringValue", "BinaryValue")
@@ -46,7 +39,7 @@ class Topic(NamedTuple):
     queue: str
 
 
-class SNSTopology(ServerTopology):
+class SNSTopology(EmulatedTopology):
     """SNS in one region and SQS in another, on two emulators (ministack), not on AWS.
 
     What is published to a topic of ``us-east-1`` comes, raw, into the queue of the same name in
@@ -62,77 +55,26 @@ class SNSTopology(ServerTopology):
     """
 
     store: ClassVar[str] = "sns"
-    #: The regions' names, that of the topics first.
-    regions: ClassVar[tuple[str, str]] = (HOME, AWAY)
-    #: What signs requests to the emulators, as clients take it.
-    credentials: ClassVar[Mapping[str, str]] = {
-        "aws_access_key_id": "AKIAEXAMPLE",
-        "aws_secret_access_key": "secret",
-    }
+    services: ClassVar[str] = "sns,sqs"
+    no_failover: ClassVar[str] = "topics of SNS have no second region to go to"
 
-    def __init__(
-        self,
-        *,
-        lag_ms: float = 0.0,
-        config: Mapping[str, str] | None = None,
-        provider: Provider | None = None,
-    ) -> None:
-        self._lag_from(lag_ms)
-        self._config = {"SERVICES": "sns,sqs", **(config or {})}
-        self._provider = provider or NativeProvider()
-        self._servers: dict[str, Server] = {}
-        self._courier: Courier | None = None
+    _courier: Courier | None = None
 
-    @property
-    def primary(self) -> Address:
-        """The endpoint of the first region, ``us-east-1``, which has the topics."""
-        return self._server(HOME).address
-
-    @property
-    def replica(self) -> Address:
-        """The endpoint of the second region, ``eu-west-1``, which has the queues."""
-        return self._server(AWAY).address
-
-    @property
-    def closed(self) -> bool:
-        """Whether no server of this topology runs any more."""
-        return not self._servers
-
-    @property
-    def urls(self) -> tuple[str, str]:
-        """The ``endpoint_url`` of each of `regions`."""
-        return self.url(self.primary), self.url(self.replica)
-
-    def url(self, server: Address | None = None) -> str:
-        """The ``endpoint_url`` of *server*, by default the primary."""
-        return f"http://{server or self.primary}"
-
-    def start(self) -> None:
-        """Start both emulators, and what carries messages between them."""
-        if self._servers:
-            return
+    def _begin(self) -> None:
         for region in self.regions:
-            self._servers[region] = self._provider.start(self.store, region, self._config)
+            self._start_server(region)
         self._courier = Courier(JsonApi(self.primary, HOME), JsonApi(self.replica, AWAY))
         self._courier.start()
-        self._lag_as_begun()
 
     def close(self) -> None:
         """Stop the courier and both emulators. Idempotent."""
         if self._courier is not None:
             self._courier.close()
             self._courier = None
-        while self._servers:
-            self._servers.popitem()[1].close()
+        super().close()
 
-    def reset(self) -> None:
-        """Undo lag and faults for the next test; topics and queues stay."""
-        if not all(server.running for server in self._servers.values()):
-            self.close()
-            self.start()
-            return
+    def _undisturbed(self) -> None:
         self._carries.undisturbed()
-        self._lag_as_begun()
 
     def create_topic(self, name: str, *, raw: bool = True) -> Topic:
         """Create a topic, and its queue in the other region.
@@ -175,15 +117,6 @@ class SNSTopology(ServerTopology):
         """End the partition."""
         self._carries.is_cut = False
 
-    def failover(self, *, lose_unreplicated: bool = True) -> None:
-        """Refused: the topics are in one region, the queues in the other.
-
-        Raises:
-            ConfigurationError: always.
-        """
-        del lose_unreplicated
-        raise ConfigurationError("topics of SNS have no second region to go to")
-
     def reseed(self) -> None:
         """Refused: queues are not copied.
 
@@ -192,18 +125,8 @@ class SNSTopology(ServerTopology):
         """
         raise ConfigurationError("queues of SQS are not copied: there is nothing to copy anew")
 
-    def wait_replicated(self, *, timeout_s: float = DELIVERY_TIMEOUT_S) -> None:
-        """Return once all that was published is in the queues.
-
-        Raises:
-            TopologyTimeout: it did not come in time.
-        """
-        wait_until(
-            self._carries.settled,
-            what="messages to come into their queues",
-            timeout_s=timeout_s,
-            interval_s=POLL_S,
-        )
+    def _settled(self) -> bool:
+        return self._carries.settled()
 
     def _sns(self, action: str, *, of: str, **given: str) -> str:
         """One value of the answer to a call of SNS, which speaks forms and XML."""
@@ -228,11 +151,6 @@ class SNSTopology(ServerTopology):
         if self._courier is None:
             raise ConfigurationError("the topology does not run: use it as a context manager")
         return self._courier
-
-    def _server(self, region: str) -> Server:
-        if region not in self._servers:
-            raise ConfigurationError("the topology does not run: use it as a context manager")
-        return self._servers[region]
 
 
 class Courier:
@@ -318,7 +236,7 @@ class Courier:
             QueueUrl=outbox,
             MaxNumberOfMessages=10,
             MessageAttributeNames=["All"],
-            VisibilityTimeout=int(DELIVERY_TIMEOUT_S) * 20,
+            VisibilityTimeout=int(REPLICATION_TIMEOUT_S) * 20,
         )
         messages = told.get("Messages") or []
         self._held.extend((time.monotonic(), outbox, each) for each in messages)

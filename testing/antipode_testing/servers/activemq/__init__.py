@@ -1,0 +1,1 @@
+"""Two brokers of ActiveMQ Classic in a network."""

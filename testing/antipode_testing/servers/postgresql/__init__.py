@@ -1,0 +1,1 @@
+"""PostgreSQL: where its programs are, one server, and a primary with streaming standbys."""
