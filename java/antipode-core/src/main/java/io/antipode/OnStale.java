@@ -5,5 +5,7 @@ public enum OnStale {
   /** It is answered with what there is, and counted. */
   SERVE,
   /** It throws the error of a barrier. */
-  RAISE
+  RAISE,
+  /** It is made at the primary, where its client has one, and throws otherwise. */
+  PRIMARY
 }

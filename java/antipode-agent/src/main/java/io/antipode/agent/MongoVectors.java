@@ -8,6 +8,7 @@ import io.antipode.lineage.WriteId;
 import io.antipode.mongodb.MongoDecisions;
 import io.antipode.mongodb.MongoDecisions.Named;
 import io.antipode.mongodb.MongoDecisions.Place;
+import io.antipode.mongodb.MongoDecisions.Polled;
 import io.antipode.mongodb.MongoDecisions.Server;
 import java.util.ArrayList;
 import java.util.List;
@@ -39,8 +40,7 @@ final class MongoVectors {
     return new Place(place.path("term").asLong(), version(place, "version"));
   }
 
-  private static ObjectNode poll(JsonNode given) {
-    JsonNode server = Values.argument(given, "server");
+  private static Polled polled(JsonNode server) {
     Server state =
         new Server(
             Values.text(server, "set"),
@@ -51,6 +51,15 @@ final class MongoVectors {
             0);
     List<Place> oplog = new ArrayList<>();
     server.path("oplog").forEach(entry -> oplog.add(place(entry)));
+    return new Polled(state, server.path("majority").asBoolean(), oplog);
+  }
+
+  private static ObjectNode poll(JsonNode given) {
+    List<Polled> polls = new ArrayList<>();
+    if (given.has("before")) {
+      polls.add(polled(given.get("before")));
+    }
+    polls.add(polled(Values.argument(given, "server")));
     List<WriteId> writes = new ArrayList<>();
     for (JsonNode write : given.path("writes")) {
       ObjectNode whole = write.deepCopy();
@@ -58,8 +67,7 @@ final class MongoVectors {
     }
     ObjectNode value = JSON.objectNode();
     ArrayNode statuses = value.putArray("statuses");
-    MongoDecisions.poll(state, server.path("majority").asBoolean(), oplog, writes)
-        .forEach(status -> statuses.add(status.toString()));
+    MongoDecisions.poll(polls, writes).forEach(status -> statuses.add(status.toString()));
     return value;
   }
 

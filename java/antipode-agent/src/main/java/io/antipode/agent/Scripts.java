@@ -78,8 +78,12 @@ final class Scripts {
   }
 
   private ObjectNode inScope(JsonNode script) {
+    Scope scope = Objects.requireNonNull(Scope.currentOrNull());
+    if (script.has("stop_at_s")) {
+      clock.at(nanos(script.get("stop_at_s")), scope::stop);
+    }
     play(script);
-    return value(Scope.currentOrNull());
+    return value(scope);
   }
 
   private void play(JsonNode script) {
@@ -204,7 +208,8 @@ final class Scripts {
         found.path("watched").asBoolean(),
         snapshot,
         Duration.ofNanos(nanos(found.path("proof_s"))),
-        found.path("unasked").asBoolean());
+        found.path("unasked").asBoolean(),
+        found.path("refused").asBoolean());
   }
 
   private static void start(VirtualRead read, JsonNode found) {
@@ -380,6 +385,7 @@ final class Scripts {
       }
     }
     value.put("served", read.isServed());
+    value.put("at_primary", read.error() instanceof UnmetException unmet && unmet.isForPrimary());
     return value.put("looks", read.polls()).put("finished_s", read.finished() / 1e9);
   }
 }

@@ -14,6 +14,7 @@ import io.antipode.barrier.Barriers;
 import io.antipode.barrier.FakeStore;
 import io.antipode.barrier.Floor;
 import io.antipode.barrier.Shims;
+import io.antipode.barrier.StaleRead;
 import io.antipode.barrier.VirtualClock;
 import io.antipode.lineage.Lineage;
 import io.antipode.request.Recording;
@@ -84,7 +85,9 @@ final class Verdicts {
         .forEach(
             (metric, count) -> {
               long more = count - before.getOrDefault(metric, 0L);
-              if (more > 0 && UNSEEN.containsKey(metric.name())) {
+              boolean isMeant =
+                  UNSEEN.containsKey(metric.name()) || metric.name().equals("sent_before_commit");
+              if (more > 0 && isMeant) {
                 counted.addArray().add(metric.name()).add(metric.datastore()).add(more);
               }
             });
@@ -166,12 +169,12 @@ final class Verdicts {
     FakeStore store = Objects.requireNonNull(stores.get(Values.text(step, "datastore")));
     String block = step.path("block").asText();
     if (block.isEmpty()) {
-      Object unused = Floor.current(store, who(step));
+      Object unused = Floor.current(store, who(step), new StaleRead());
       return;
     }
     try (io.opentelemetry.context.Scope chosen =
         block.equals("auto") ? Barriers.auto() : Barriers.explicit()) {
-      Object unused = Floor.current(store, who(step));
+      Object unused = Floor.current(store, who(step), new StaleRead());
     }
   }
 

@@ -17,15 +17,21 @@ public final class VirtualRead implements Stepper {
    * @param proof for how long its connection, which is pinned, need not poll for what its server
    *     has shown
    * @param isUnasked whether the client gives its connection up before anything was asked
+   * @param isRefused whether its server refuses the read itself, once nothing holds it back
    */
   public record Options(
-      boolean isWatched, @Nullable Set<WriteId> snapshot, Duration proof, boolean isUnasked) {}
+      boolean isWatched,
+      @Nullable Set<WriteId> snapshot,
+      Duration proof,
+      boolean isUnasked,
+      boolean isRefused) {}
 
   private final VirtualClock clock;
   private final FakeStore store;
   private final FakeStore connection;
   private final Options options;
   private final Wake wake = new Wake();
+  private final StaleRead stale = new StaleRead();
   private @Nullable Floor floor;
   private @Nullable HeldRead held;
   private @Nullable Exception error;
@@ -48,16 +54,18 @@ public final class VirtualRead implements Stepper {
 
   /** Reads now. */
   public void start() {
-    long served = served();
+    counting(this::begin);
+  }
+
+  private void begin() {
     try {
-      floor = Floor.current(store);
+      floor = Floor.current(store, null, stale);
     } catch (UnmetException raised) {
       error = raised;
     }
-    isServed = served() > served;
     Floor demanded = floor;
     if (demanded == null || passes(demanded)) {
-      finished = clock.nanoTime();
+      finish();
     } else if (options.isUnasked()) {
       clock.at(clock.nanoTime() + demanded.pollTimeout().toNanos(), () -> giveUp(demanded));
     } else {
@@ -96,16 +104,33 @@ public final class VirtualRead implements Stepper {
     } catch (UnmetException raised) {
       error = raised;
     }
+    finish();
+  }
+
+  /** The server answers the read, refuses it, or was never sent it. */
+  private void finish() {
     finished = clock.nanoTime();
+    if (error == null && options.isRefused()) {
+      error = new UnreachableException("scripted to be refused");
+    }
+    if (error == null) {
+      stale.answered();
+    }
+  }
+
+  private void counting(Runnable step) {
+    long before = served();
+    step.run();
+    isServed = isServed || served() > before;
   }
 
   private long served() {
     return Counts.all().getOrDefault(new Counts.Metric("served_stale", store.datastore()), 0L);
   }
 
-  /** Returns whether it was answered although it may be stale. */
+  /** Returns whether it was counted as answered although it may be stale. */
   public boolean isServed() {
-    return isServed || (floor != null && floor.isCounted());
+    return isServed;
   }
 
   /** Returns what it raised: unmet, or that its connection failed; null once it is answered. */
@@ -144,6 +169,13 @@ public final class VirtualRead implements Stepper {
     if (read == null || demanded == null) {
       return null;
     }
+    long before = served();
+    Duration pause = step(read, demanded);
+    isServed = isServed || served() > before;
+    return pause;
+  }
+
+  private @Nullable Duration step(HeldRead read, Floor demanded) {
     try {
       Duration pause = look(read, demanded);
       if (pause != null) {
@@ -153,7 +185,7 @@ public final class VirtualRead implements Stepper {
       error = raised;
     }
     read.close();
-    finished = clock.nanoTime();
+    finish();
     return null;
   }
 

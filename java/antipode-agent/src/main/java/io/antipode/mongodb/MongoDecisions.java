@@ -35,24 +35,37 @@ public final class MongoDecisions {
   }
 
   /**
-   * Returns what a poll says of each write.
+   * A server that is polled.
    *
+   * @param isMajority whether reads have the concern {@code majority}
    * @param oplog the entries that are there, in their order; none where it may not be read
    */
-  public static List<Status> poll(
-      Server server, boolean isMajority, List<Place> oplog, List<WriteId> writes) {
-    Look look = new Look(new LogHistory(), isMajority);
-    LogHistory.Oplog asked =
-        version ->
-            oplog.stream()
-                .filter(each -> Long.compareUnsigned(each.version, version) >= 0)
-                .map(Place::opTime)
-                .findFirst()
-                .orElse(null);
+  public record Polled(Server server, boolean isMajority, List<Place> oplog) {
+    private Observation look(LogHistory history, WriteId write) {
+      LogHistory.Oplog asked =
+          version ->
+              oplog.stream()
+                  .filter(each -> Long.compareUnsigned(each.version, version) >= 0)
+                  .map(Place::opTime)
+                  .findFirst()
+                  .orElse(null);
+      return new Look(history, isMajority).at(server.state(), List.of(write), asked).build();
+    }
+  }
+
+  /**
+   * Returns what the last of several polls of servers says of each write; the earlier ones are
+   * remembered.
+   */
+  public static List<Status> poll(List<Polled> polls, List<WriteId> writes) {
     return writes.stream()
         .map(
             write -> {
-              Observation shown = look.at(server.state(), List.of(write), asked).build();
+              LogHistory history = new LogHistory();
+              Observation shown = Observation.of("").build();
+              for (Polled poll : polls) {
+                shown = poll.look(history, write);
+              }
               return shown.status(write);
             })
         .toList();

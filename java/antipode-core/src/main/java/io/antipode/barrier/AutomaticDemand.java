@@ -26,14 +26,21 @@ final class AutomaticDemand extends Demand {
   private final Lineage lineage;
   private final Settings settings;
   private final @Nullable Demand called;
+  private final boolean moves;
   private final Found found;
 
   private AutomaticDemand(
-      Scope scope, Lineage lineage, Settings settings, @Nullable Demand called, Found found) {
+      Scope scope,
+      Lineage lineage,
+      Settings settings,
+      @Nullable Demand called,
+      boolean moves,
+      Found found) {
     super(without(called, found.wanted), found.policies, scope.allowance(), Map.of());
     this.lineage = lineage;
     this.settings = settings;
     this.called = called;
+    this.moves = moves;
     this.found = found;
   }
 
@@ -60,11 +67,13 @@ final class AutomaticDemand extends Demand {
         Demands.in(scope, client.datastore(), true) instanceof AutomaticDemand earlier
             ? earlier
             : null;
-    if (held != null && held.isOf(lineage, settings, called)) {
+    boolean moves =
+        settings.onStale() == OnStale.PRIMARY && client.readsFrom() == ReadsFrom.REPLICA;
+    if (held != null && held.moves == moves && held.isOf(lineage, settings, called)) {
       return held;
     }
     Found found = Found.of(scope, client, lineage, settings);
-    AutomaticDemand made = new AutomaticDemand(scope, lineage, settings, called, found);
+    AutomaticDemand made = new AutomaticDemand(scope, lineage, settings, called, moves, found);
     if (held != null && held.wanted().equals(made.wanted())) {
       made.proveAs(held);
     }
@@ -90,7 +99,8 @@ final class AutomaticDemand extends Demand {
   /** Returns the error of what no poll can show; null where there is no such thing. */
   @Nullable UnmetException flaw() {
     Wait wait = found.hopeless;
-    return wait == null ? null : UnmetException.of(wait.result(wait.started()));
+    UnmetException error = wait == null ? null : UnmetException.of(wait.result(wait.started()));
+    return error == null ? null : marked(error);
   }
 
   @Override
@@ -100,7 +110,12 @@ final class AutomaticDemand extends Demand {
 
   @Override
   boolean isThrown() {
-    return settings.onStale() == OnStale.RAISE;
+    return moves || settings.onStale() == OnStale.RAISE;
+  }
+
+  @Override
+  boolean moves() {
+    return moves;
   }
 
   @Override
@@ -118,6 +133,15 @@ final class AutomaticDemand extends Demand {
   @Override
   @Nullable Demand branched(Set<String> own) {
     return null;
+  }
+
+  /** Returns whether anything in a lineage is of a datastore, or may be. */
+  static boolean concerns(Lineage lineage, String datastore) {
+    return !lineage.unknown().isEmpty()
+        || !lineage.promises().isEmpty()
+        || lineage.incomplete().stream()
+            .anyMatch(mark -> mark.subject().isEmpty() || mark.subject().equals(datastore))
+        || lineage.writes().stream().anyMatch(write -> write.datastore().equals(datastore));
   }
 
   /**
@@ -150,15 +174,6 @@ final class AutomaticDemand extends Demand {
           policies,
           unknown,
           known.result(known.started()).isOk() ? null : known);
-    }
-
-    /** Returns whether anything in a lineage is of a datastore, or may be. */
-    private static boolean concerns(Lineage lineage, String datastore) {
-      return !lineage.unknown().isEmpty()
-          || !lineage.promises().isEmpty()
-          || lineage.incomplete().stream()
-              .anyMatch(mark -> mark.subject().isEmpty() || mark.subject().equals(datastore))
-          || lineage.writes().stream().anyMatch(write -> write.datastore().equals(datastore));
     }
   }
 }

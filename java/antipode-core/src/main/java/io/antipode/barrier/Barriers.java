@@ -179,6 +179,21 @@ public final class Barriers {
   }
 
   /**
+   * Returns where the next read of a datastore goes, for a router of reads. A request that depends
+   * on nothing there reads at the replica. Otherwise this waits, within the time that the reads of
+   * the request have ({@code auto_timeout}), until the replica shows what the request depends on.
+   * Where it does not, or the request has written in a transaction that is open, it is the
+   * primary's turn, and that is counted ({@code reads_at_primary}). In a dry run nothing waits, and
+   * reads go to the replica.
+   *
+   * @param datastore whose primary and one replica this process has instrumented
+   * @throws ConfigurationException if it has no primary of it, or several replicas
+   */
+  public static ReadsFrom readsFrom(String datastore) {
+    return Routing.readsFrom(datastore);
+  }
+
+  /**
    * Opens a block in which reads of instrumented clients wait automatically for what their request
    * depends on, whatever is configured. Threads that share its context are in it.
    */

@@ -280,7 +280,8 @@ final class Call {
     if (error == null) {
       leaveFloors(result);
       observe();
-    } else if (!policies.returnsUnmet()) {
+    } else if (!policies.returnsUnmet()) { // What is returned is its caller's to use.
+      error.log("barrier");
       throw error;
     }
     return result;

@@ -53,6 +53,16 @@ sealed class Demand permits AutomaticDemand {
     return true;
   }
 
+  /** Returns whether such a read may be made at the primary instead. */
+  boolean moves() {
+    return false;
+  }
+
+  /** Returns the error of a read that is not shown all of it, which says where it may be made. */
+  final UnmetException marked(UnmetException error) {
+    return moves() ? error.forPrimary() : error;
+  }
+
   /** Returns how long a poll may last although the time is up. */
   Duration leastLook() {
     return LEAST_LOOK;

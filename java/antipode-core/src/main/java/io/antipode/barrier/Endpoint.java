@@ -52,6 +52,16 @@ public interface Endpoint extends AutoCloseable {
   }
 
   /**
+   * Returns whether the server says that it is a replica; false where it does not say. A dry run
+   * asks clients of which nobody declared that they read from one.
+   *
+   * @throws Exception if it does not answer
+   */
+  default boolean isReplica(Duration timeout) throws Exception {
+    return false;
+  }
+
+  /**
    * Waits until the time is over, until woken, or until the server pushes something; may return
    * early.
    */

@@ -57,13 +57,16 @@ public final class Floor {
   /** Whether a read that was shown all the rest throws that, instead of being answered. */
   private final boolean isThrown;
 
+  /** Counts it once it is answered; null: it is counted where it is let go. */
+  private final @Nullable StaleRead stale;
+
   private final Clock clock;
   private final Set<Dependency> wanted = new HashSet<>();
   private volatile boolean isServed;
   private final AtomicBoolean isCounted = new AtomicBoolean();
 
   Floor(String datastore, List<Demand> demands, Clock clock) {
-    this(datastore, demands, null, false, clock);
+    this(datastore, demands, null, false, null, clock);
   }
 
   private Floor(
@@ -71,11 +74,13 @@ public final class Floor {
       List<Demand> demands,
       @Nullable UnmetException flaw,
       boolean isThrown,
+      @Nullable StaleRead stale,
       Clock clock) {
     this.datastore = datastore;
     this.demands = List.copyOf(demands);
     this.flaw = flaw;
     this.isThrown = isThrown;
+    this.stale = stale;
     this.clock = clock;
     demands.forEach(each -> wanted.addAll(each.wanted()));
   }
@@ -85,30 +90,34 @@ public final class Floor {
    * automatically, what its request depends on there. Null where nothing: the read goes its way.
    *
    * <p>Asked once for each read, in the application's thread, just before it is sent. The read is
-   * over when that thread goes on; where it may not be, {@link #currentAhead} asks.
+   * over when that thread goes on; where it may not be, {@link #currentAhead} asks. A read that is
+   * let go although it may be stale is counted here, or where it is let go, though its server may
+   * refuse it: a client that knows when it is answered gives a {@link StaleRead}.
    *
    * @throws UnmetException if that is known without a poll, and stale reads are to throw
    */
   public static @Nullable Floor current(Shim client) {
-    return next(client, true, null);
+    return next(client, true, null, null);
   }
 
   /**
-   * As {@link #current(Shim)}, of a read that is made through a connection or session that may have
+   * As {@link #current(Shim)}, of a read that may be made through a connection or session that has
    * a transaction.
    *
-   * @param who that one, as {@link Recording#recordUncommitted} has it
+   * @param who that one, as {@link Recording#recordUncommitted} has it; null for none
+   * @param stale counts it once it is answered
    */
-  public static @Nullable Floor current(Shim client, Object who) {
-    return next(client, true, who);
+  public static @Nullable Floor current(Shim client, @Nullable Object who, StaleRead stale) {
+    return next(client, true, who, stale);
   }
 
   /** As {@link #current(Shim)}, of a read that may go on when this thread does. */
-  public static @Nullable Floor currentAhead(Shim client) {
-    return next(client, false, null);
+  public static @Nullable Floor currentAhead(Shim client, StaleRead stale) {
+    return next(client, false, null, stale);
   }
 
-  private static @Nullable Floor next(Shim client, boolean isOwn, @Nullable Object who) {
+  private static @Nullable Floor next(
+      Shim client, boolean isOwn, @Nullable Object who, @Nullable StaleRead stale) {
     Scope scope = Scope.currentOrNull();
     if (scope == null) {
       if (!Scope.isStoppedInCurrent()) {
@@ -116,13 +125,12 @@ public final class Floor {
       }
       return null;
     }
-    if (Observers.dryRun() instanceof ReadObserver observer
-        && client.readsFrom() == ReadsFrom.REPLICA) {
+    if (Observers.dryRun() instanceof ReadObserver observer) {
       boolean isAutomatic = client.holdsReads() && Automatic.isChosen(client);
       observer.reads(scope, client, isAutomatic, isOwn);
     }
     tellOfUnseen(client.datastore(), scope, who);
-    return floor(client, scope, true);
+    return floor(client, scope, true, stale);
   }
 
   /** Reports a read that the writes of a transaction of another connection are hidden from. */
@@ -140,8 +148,17 @@ public final class Floor {
    * read; as {@link #current} otherwise.
    */
   public static @Nullable Floor currentAgain(Shim client) {
+    return again(client, null);
+  }
+
+  /** As {@link #currentAgain(Shim)}, of a read that is counted once it is answered. */
+  public static @Nullable Floor currentAgain(Shim client, StaleRead stale) {
+    return again(client, stale);
+  }
+
+  private static @Nullable Floor again(Shim client, @Nullable StaleRead stale) {
     Scope scope = Scope.currentOrNull();
-    return scope == null ? null : floor(client, scope, false);
+    return scope == null ? null : floor(client, scope, false, stale);
   }
 
   /** Returns whether each demand was shown by some server. */
@@ -201,7 +218,8 @@ public final class Floor {
     return wanted.stream().noneMatch(each -> shown.status(each).isPending());
   }
 
-  private static @Nullable Floor floor(Shim client, Scope scope, boolean reads) {
+  private static @Nullable Floor floor(
+      Shim client, Scope scope, boolean reads, @Nullable StaleRead stale) {
     Demand called = Demands.in(scope, client.datastore(), false);
     List<Demand> demands = new ArrayList<>(2);
     if (called != null) {
@@ -215,15 +233,24 @@ public final class Floor {
     }
     UnmetException flaw = reads && automatic != null ? flaw(automatic) : null;
     if (flaw != null && isThrown && called == null) {
+      flaw.log("read");
       throw flaw;
     }
     if (!demands.isEmpty()) {
-      return new Floor(client.datastore(), demands, flaw, isThrown, client.clock());
+      return new Floor(client.datastore(), demands, flaw, isThrown, stale, client.clock());
     }
     if (flaw != null) {
-      tellOfStale(client.datastore(), flaw);
+      serve(client.datastore(), flaw, stale);
     }
     return null;
+  }
+
+  private static void serve(String datastore, AntipodeException error, @Nullable StaleRead stale) {
+    if (stale == null) {
+      tellOfStale(datastore, error);
+    } else {
+      stale.serve(datastore, error);
+    }
   }
 
   /** Returns what no poll can show a read; null for nothing. */
@@ -307,12 +334,12 @@ public final class Floor {
     return left.compareTo(longest) < 0 ? left : longest;
   }
 
-  /** Returns whether the read is answered, and was counted, although it was not shown all of it. */
+  /** Returns whether the read may be answered although it was not shown all of it. */
   public boolean isServed() {
     return isServed;
   }
 
-  /** Returns whether the read was counted as stale: served, or of an incomplete lineage. */
+  /** Returns whether the read counts as stale: served, or of an incomplete lineage. */
   public boolean isCounted() {
     return isCounted.get();
   }
@@ -351,6 +378,7 @@ public final class Floor {
       return;
     }
     if (isThrown) {
+      flaw.log("read");
       throw flaw;
     }
     count(flaw);
@@ -421,12 +449,16 @@ public final class Floor {
 
   /**
    * Ends a read whose snapshot is too old; where it returns, the read is answered all the same, and
-   * counted: no barrier that was called is against it.
+   * counted: no barrier that was called is against it, nor {@code on_stale=primary}, for what reads
+   * from an open snapshot cannot go elsewhere.
    *
    * @param shows whether the snapshot is known to show all that another floor demands
    * @throws StaleSnapshotException the given one
    */
   public void failSnapshot(StaleSnapshotException error, Predicate<Floor> shows) {
+    if (demands.stream().anyMatch(Demand::moves)) {
+      throw error;
+    }
     List<Demand> called = demands.stream().filter(each -> !each.isAutomatic()).toList();
     boolean isCalled = called.size() == demands.size();
     if (isCalled || (!called.isEmpty() && !shows.test(new Floor(datastore, called, clock)))) {
@@ -500,12 +532,15 @@ public final class Floor {
   private void fail(Demand demand, UnmetException error) {
     Measured.unmet("read", error.result());
     if (demand.isThrown()) {
-      throw error;
+      if (!demand.moves()) {
+        error.log("read");
+      }
+      throw demand.marked(error);
     }
     serve(error);
   }
 
-  /** Answers the read although it is not shown what an automatic demand wants. */
+  /** Lets the read go although it is not shown what an automatic demand wants. */
   private void serve(AntipodeException error) {
     isServed = true;
     count(error);
@@ -513,12 +548,12 @@ public final class Floor {
 
   private void count(AntipodeException error) {
     if (isCounted.compareAndSet(false, true)) {
-      tellOfStale(datastore, error);
+      serve(datastore, error, stale);
     }
   }
 
   /** Says that a read is answered although it is stale. */
-  private static void tellOfStale(String datastore, AntipodeException error) {
+  static void tellOfStale(String datastore, AntipodeException error) {
     Counts.count("served_stale", datastore);
     Span.current()
         .addEvent(

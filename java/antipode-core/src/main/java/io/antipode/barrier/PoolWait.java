@@ -32,14 +32,30 @@ public final class PoolWait {
   private PoolWait() {}
 
   /**
+   * Waits, on the library's own connection, for what the next read of a client must see at a
+   * replica: for a client that then takes a connection where its server may hold it back.
+   */
+  public static void await(Shim client) throws InterruptedException {
+    Floor floor = pending(client);
+    if (floor != null) {
+      floor.await(Shims.sharedWatcher(client));
+    }
+  }
+
+  private static @Nullable Floor pending(Shim client) {
+    Floor floor = client.readsFrom() == ReadsFrom.REPLICA ? Floor.currentAgain(client) : null;
+    return floor == null || floor.isProved() ? null : floor; // Its server is likely to show it.
+  }
+
+  /**
    * Takes a connection for the next read of a client. It first waits on the library's own
    * connection to that server, where there is one. A connection that leads elsewhere, and shows
    * less, goes back to its pool, and the wait is repeated, until the time of the read is up.
    */
   public static <C, E extends Exception> C take(Shim client, Pool<C, E> pool)
       throws E, InterruptedException {
-    Floor floor = client.readsFrom() == ReadsFrom.REPLICA ? Floor.currentAgain(client) : null;
-    if (floor == null || floor.isProved()) { // Its server is likely to show it still.
+    Floor floor = pending(client);
+    if (floor == null) {
       return pool.take();
     }
     floor.await(Shims.sharedWatcher(client));

@@ -6,7 +6,7 @@ import io.antipode.request.Scope;
 /** An observer that judges reads, too. For the library's own modules; no part of its interface. */
 public interface ReadObserver extends Observer {
   /**
-   * A client is about to send a read to a replica.
+   * A client is about to send a read.
    *
    * @param isAutomatic whether it can hold it back, and would
    * @param isOwn whether the read is over when this thread goes on

@@ -2,6 +2,7 @@ package io.antipode.barrier;
 
 import io.antipode.AntipodeException;
 import io.antipode.lineage.Incomplete;
+import io.antipode.runtime.Counts;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Set;
@@ -18,10 +19,24 @@ public abstract sealed class UnmetException extends AntipodeException
   private static final long serialVersionUID = 1L;
 
   private final transient BarrierResult result;
+  private boolean isForPrimary;
 
   UnmetException(String code, String message, BarrierResult result) {
     super(code, message);
     this.result = result;
+  }
+
+  final UnmetException forPrimary() {
+    isForPrimary = true;
+    return this;
+  }
+
+  /**
+   * Returns whether it is of a read at a replica that may be made at the primary instead: {@code
+   * on_stale} is {@code primary}, and no barrier was called that wants more.
+   */
+  public final boolean isForPrimary() {
+    return isForPrimary;
   }
 
   /** Returns every outcome of the barrier, met and unmet. */
@@ -74,6 +89,25 @@ public abstract sealed class UnmetException extends AntipodeException
             + Outcome.describe(result.unmet(Set.of(Status.NOT_YET, Status.UNREACHABLE)))
             + ": retry later, read the primary, or give a longer timeout",
         result);
+  }
+
+  /** Logs what a barrier or read did not get: each datastore and outcome once a minute at most. */
+  final void log(String what) {
+    result
+        .unmet()
+        .forEach(each -> log(what, each.dependency().datastore(), each.status().toString()));
+    if (this instanceof IncompleteLineageException) {
+      result.incomplete().forEach(mark -> log(what, mark.subject(), mark.reason()));
+    }
+  }
+
+  private void log(String what, String datastore, String outcome) {
+    Counts.logSeldom(
+        "unmet_" + outcome,
+        datastore,
+        () ->
+            "a %s did not see all that it depends on in '%s' (%s). It ended with %s: %s"
+                .formatted(what, datastore, outcome, code(), getMessage()));
   }
 
   private static String described(Set<Incomplete> marks) {

@@ -25,9 +25,13 @@ final class DryRun implements ReadObserver, JudgedReads.Recorder {
   private static final Set<String> UNKNOWN_LINEAGES =
       Set.of("companion_absent", "foreign", "unreadable");
 
+  /** How long the end of a dry run waits for servers that were asked what they are. */
+  private static final Duration ROLES = Duration.ofSeconds(2);
+
   private final String region;
   private final @Nullable Records records;
   private final Evidence evidence = new Evidence();
+  private final DeclaredRoles roles = new DeclaredRoles();
   private final JudgedReads reads;
   private final BiConsumer<String, String> counting = this::counted;
   private final Thread atExit = new Thread(this::finish, "antipode-dry-run-end");
@@ -36,7 +40,7 @@ final class DryRun implements ReadObserver, JudgedReads.Recorder {
   DryRun(@Nullable Path directory, @Nullable String region) {
     this.region = region == null ? "" : region;
     this.records = directory == null ? null : new Records(directory, region);
-    this.reads = new JudgedReads(this.region, this, evidence);
+    this.reads = new JudgedReads(this.region, this, evidence, roles);
     Counts.observe(counting);
     Runtime.getRuntime().addShutdownHook(atExit);
   }
@@ -118,6 +122,11 @@ final class DryRun implements ReadObserver, JudgedReads.Recorder {
   }
 
   @Override
+  public void unlabelled(Scope scope, String datastore) {
+    lint("message-without-lineage", datastore, "", scope, site());
+  }
+
+  @Override
   public Lineage absorb(Scope scope, Lineage lineage) {
     if (lineage.unknown().isEmpty()) {
       return lineage;
@@ -154,16 +163,17 @@ final class DryRun implements ReadObserver, JudgedReads.Recorder {
 
   private void lint(
       String lint, String datastore, String detail, @Nullable Scope scope, StackTraceElement site) {
-    record(
-        "lint",
-        scope,
-        site,
-        "\"lint\":\""
-            + lint
-            + "\",\"datastore\":"
-            + Json.text(datastore)
-            + ",\"detail\":"
-            + Json.text(detail));
+    record("lint", scope, site, lint(lint, datastore, detail));
+  }
+
+  /** Returns the members of a lint's record. */
+  static String lint(String lint, String datastore, String detail) {
+    return "\"lint\":\""
+        + lint
+        + "\",\"datastore\":"
+        + Json.text(datastore)
+        + ",\"detail\":"
+        + Json.text(detail);
   }
 
   /** Writes a record of what a request did, where there are records; returns its number. */
@@ -194,7 +204,9 @@ final class DryRun implements ReadObserver, JudgedReads.Recorder {
 
   @Override
   public void settle(Duration timeout) throws InterruptedException {
+    long until = System.nanoTime() + timeout.toNanos();
     evidence.settle(timeout);
+    roles.settle(Duration.ofNanos(Math.max(until - System.nanoTime(), 0)));
   }
 
   @Override
@@ -211,6 +223,11 @@ final class DryRun implements ReadObserver, JudgedReads.Recorder {
   private void finish() {
     Counts.unobserve(counting);
     evidence.close();
+    try {
+      roles.settle(ROLES);
+    } catch (InterruptedException error) {
+      Thread.currentThread().interrupt();
+    }
     if (records != null) {
       records.close();
     }

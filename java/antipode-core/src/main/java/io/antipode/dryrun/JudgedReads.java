@@ -1,5 +1,6 @@
 package io.antipode.dryrun;
 
+import io.antipode.barrier.ReadsFrom;
 import io.antipode.barrier.Shim;
 import io.antipode.barrier.StalenessCheck;
 import io.antipode.lineage.Dependency;
@@ -27,11 +28,13 @@ final class JudgedReads {
   private final String region;
   private final Recorder recorder;
   private final Evidence evidence;
+  private final DeclaredRoles roles;
 
-  JudgedReads(String region, Recorder recorder, Evidence evidence) {
+  JudgedReads(String region, Recorder recorder, Evidence evidence, DeclaredRoles roles) {
     this.region = region;
     this.recorder = recorder;
     this.evidence = evidence;
+    this.roles = roles;
   }
 
   /**
@@ -42,8 +45,18 @@ final class JudgedReads {
    */
   void judge(Scope scope, Shim client, boolean isAutomatic, boolean isOwn) {
     String datastore = client.datastore();
+    boolean isDeclared = client.readsFrom() == ReadsFrom.REPLICA;
+    if (!isDeclared && roles.isKnown(client)) {
+      return;
+    }
     List<Dependency> exact = exact(scope.known(), datastore);
     if (exact.isEmpty()) {
+      return;
+    }
+    if (!isDeclared) {
+      StackTraceElement site = DryRun.site();
+      String lint = DryRun.lint("undeclared-replica", datastore, "");
+      roles.ask(client, () -> recorder.record("lint", scope, site, lint));
       return;
     }
     Notes notes = Notes.of(scope);

@@ -96,7 +96,7 @@ public final class AntipodePropagator implements TextMapPropagator {
       return null;
     }
     Scope scope = Scope.fromContextOrNull(context);
-    return scope == null ? null : new Rendering<>(setter, scope.text());
+    return scope == null ? null : new Rendering<>(setter, scope);
   }
 
   /** The context without what stands for the lineage of its scope, also of one that was stopped. */
@@ -110,32 +110,35 @@ public final class AntipodePropagator implements TextMapPropagator {
   /** Sets what the wrapped propagator sets, and the member before the others'. */
   private static final class Rendering<C> implements TextMapSetter<C> {
     private final TextMapSetter<C> setter;
+    private final Scope scope;
     private final String text;
     private boolean done;
 
-    Rendering(TextMapSetter<C> setter, String text) {
+    Rendering(TextMapSetter<C> setter, Scope scope) {
       this.setter = setter;
-      this.text = text;
+      this.scope = scope;
+      text = scope.text();
     }
 
     @Override
     public void set(@Nullable C carrier, String key, String value) {
       boolean ours = key.equals(Headers.BAGGAGE);
       done |= ours;
-      setter.set(carrier, key, ours ? Headers.withMember(value, text) : value);
+      setter.set(carrier, key, ours ? Headers.withMember(value, together(given(carrier))) : value);
     }
 
     /** The wrapped propagator sets no header where it has no members. */
     void finish(@Nullable C carrier) {
       if (!done) {
-        setter.set(carrier, Headers.BAGGAGE, beside(given(carrier)));
+        String given = given(carrier); // It keeps its members.
+        setter.set(carrier, Headers.BAGGAGE, Headers.withMember(given, together(given)));
       }
     }
 
-    /** A header that the application has set keeps its members, and a lineage is merged. */
-    private String beside(@Nullable String given) {
+    /** The lineage, merged with those in a header that the application has set. */
+    private String together(@Nullable String given) {
       List<String> there = given == null ? List.of() : Headers.members(List.of(given));
-      return Headers.withMember(given, there.isEmpty() ? text : OutgoingCall.together(there, text));
+      return OutgoingCall.together(scope, text, there);
     }
 
     private static @Nullable String given(@Nullable Object carrier) {

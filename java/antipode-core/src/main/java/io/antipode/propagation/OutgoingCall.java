@@ -111,17 +111,18 @@ public final class OutgoingCall {
     if (there.equals(List.of(sent))) {
       return null;
     }
-    return Headers.withMember(header, there.isEmpty() ? sent : together(there, sent));
+    return Headers.withMember(header, together(Objects.requireNonNull(scope), sent, there));
   }
 
   /**
-   * Returns lineages as one text.
+   * Returns the lineage of a scope and those of texts as one text, which is shortened as a whole.
    *
+   * @param text the scope's own text, as it has just been written
    * @param there texts of which anyone may be the author
-   * @param text the one that this process has just written
    */
-  static String together(List<String> there, String text) {
-    return LineageText.leaving(Lineage.deserialize(text).merge(readable(there)));
+  static String together(Scope scope, String text, List<String> there) {
+    List<String> others = there.stream().filter(each -> !each.equals(text)).toList();
+    return others.isEmpty() ? text : scope.textWith(readable(others));
   }
 
   /** Returns the lineages of texts, of which anyone may be the author, as one text. */

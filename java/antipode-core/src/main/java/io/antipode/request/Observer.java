@@ -64,6 +64,9 @@ public interface Observer extends AutoCloseable {
   /** Something found no scope. */
   void unscoped(String what, String datastore);
 
+  /** A scope begins with a message that says nothing of this library's in its headers. */
+  void unlabelled(Scope scope, String datastore);
+
   /** Returns a lineage without the notes of a dry run in it, which the scope keeps apart. */
   Lineage absorb(Scope scope, Lineage lineage);
 

@@ -35,6 +35,9 @@ public final class OpenWrites implements Attachment<OpenWrites> {
     private final StackTraceElement site;
     private volatile boolean isEnded;
 
+    /** Whether something was sent from its request while it was open. */
+    private volatile boolean isLeft;
+
     private Transaction(String datastore, Object who) {
       this.datastore = datastore;
       this.who = new WeakReference<>(who);
@@ -111,6 +114,39 @@ public final class OpenWrites implements Attachment<OpenWrites> {
                 + transaction.site
                 + ", in a transaction that is not committed yet: commit it before, or read within"
                 + " that transaction");
+  }
+
+  /**
+   * Counts and, once for each pair of places, logs what leaves without the writes of a scope: a
+   * message, a call or an answer. Each transaction that is open counts once. The position of its
+   * writes does not exist yet.
+   */
+  static void tellOfUnsent(Scope scope) {
+    for (Transaction each : in(scope)) {
+      if (!each.isLeft) {
+        each.isLeft = true;
+        tellOfUnsent(each);
+      }
+    }
+  }
+
+  private static void tellOfUnsent(Transaction transaction) {
+    String datastore = transaction.datastore;
+    Counts.count("sent_before_commit", datastore);
+    String here = CallSite.find(Settings.current().appPackages());
+    Counts.logOnce(
+        "sent_before_commit",
+        datastore,
+        here + " " + transaction.site,
+        () ->
+            "what leaves at "
+                + here
+                + " does not depend on what the same request wrote to '"
+                + datastore
+                + "' at "
+                + transaction.site
+                + ": its transaction is not committed yet, so the write has no position. Send it"
+                + " after the commit");
   }
 
   @Override

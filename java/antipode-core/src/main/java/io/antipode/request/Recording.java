@@ -52,6 +52,20 @@ public final class Recording {
   }
 
   /**
+   * Notes, for a dry run, that a scope is of a message without a lineage. Whoever published it is
+   * not instrumented, or did so outside of any scope: what the message depends on is not known, and
+   * no read of its handler can be judged.
+   *
+   * @param datastore from which it was consumed
+   */
+  public static void recordUnlabelled(Scope scope, String datastore) {
+    Observer observer = Observers.dryRun();
+    if (observer != null) {
+      observer.unlabelled(scope, datastore);
+    }
+  }
+
+  /**
    * Notes that something is missing.
    *
    * @param subject the datastore or service

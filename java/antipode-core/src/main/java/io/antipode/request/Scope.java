@@ -474,8 +474,8 @@ public final class Scope implements ImplicitContextKeyed {
   public String text() {
     Settings settings = Settings.current();
     Observer observer = Observers.dryRun();
+    leaves();
     if (observer != null) {
-      leaves();
       return LineageText.sent(leaving(), observer.notes(this));
     }
     Lineage leaving = leaving();
@@ -488,8 +488,17 @@ public final class Scope implements ImplicitContextKeyed {
     return made;
   }
 
-  /** Notifies a dry run that something is sent, whether or not this lineage goes with it. */
+  /** Returns the same of this lineage and others together: what is shortened is their merge. */
+  public String textWith(Lineage... others) {
+    leaves();
+    Observer observer = Observers.dryRun();
+    Lineage together = leaving().merge(others);
+    return LineageText.sent(together, observer == null ? Set.of() : observer.notes(this));
+  }
+
+  /** Notes that something is sent, whether or not this lineage goes with it. */
   public void leaves() {
+    OpenWrites.tellOfUnsent(this);
     Observer observer = Observers.dryRun();
     if (observer != null) {
       observer.leaves(this);

@@ -51,8 +51,10 @@ public record Counter(String name, String unit, String attribute) {
 
   private static void reads() {
     add("served_stale", "served_stale_reads", "read");
+    add("reads_at_primary", "reads_at_primary", "read");
     add("unguarded_read", "unguarded_reads", "read");
     add("read_before_commit", "reads_before_commit", "read");
+    add("sent_before_commit", "sent_before_commit", "transaction");
     add("dry_run_evidence_dropped", "dropped_evidence", "read");
     add("dry_run_unwritten", "unwritten_dry_runs", "run");
     add("unsampled_read", "unsampled_reads", "read");

@@ -12,6 +12,7 @@ import io.antipode.barrier.Observation;
 import io.antipode.barrier.ReadsFrom;
 import io.antipode.barrier.Shim;
 import io.antipode.barrier.Shims;
+import io.antipode.barrier.StaleRead;
 import io.antipode.barrier.StalenessCheck;
 import io.antipode.barrier.Status;
 import io.antipode.barrier.Stepper;
@@ -213,7 +214,7 @@ class EvidenceTest {
   @Test
   void nothingIsConfirmedOfAReadThatMayBeUnderWay() throws Exception {
     try (ScopeBlock block = Antipode.scope(Lineage.of(WRITE))) {
-      Object unused = Floor.currentAhead(replica);
+      Object unused = Floor.currentAhead(replica, new StaleRead());
       dryRun().settle(LONG);
     }
     assertThat(evidenceAtTheEnd()).isEmpty();

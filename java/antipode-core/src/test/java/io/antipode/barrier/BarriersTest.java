@@ -12,19 +12,24 @@ import io.antipode.lineage.Incomplete;
 import io.antipode.lineage.Lineage;
 import io.antipode.lineage.WriteId;
 import io.antipode.request.ScopeBlock;
+import io.antipode.runtime.Counts;
 import io.opentelemetry.context.Scope;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.Collection;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -354,5 +359,40 @@ class BarriersTest {
       Antipode.append(WriteId.of("posts", "log", 8));
       assertThat(requireNonNull(Floor.current(shim)).isProvedOn("server")).isFalse();
     }
+  }
+
+  @Test
+  void whatABarrierDidNotGetIsLoggedOnceAMinute() {
+    List<String> said = new CopyOnWriteArrayList<>();
+    Handler handler =
+        new Handler() {
+          @Override
+          public void publish(LogRecord entry) {
+            said.add(entry.getMessage());
+          }
+
+          @Override
+          public void flush() {}
+
+          @Override
+          public void close() {}
+        };
+    Lineage marked = Lineage.empty().marked(new Incomplete("marked-of-this-test", "in_doubt"));
+    BarrierOptions options = BarrierOptions.timeout(LONG).withLineage(marked);
+    Counts.LOG.addHandler(handler);
+    try {
+      assertThat(Barriers.check(BarrierOptions.check().withLineage(marked)).isOk()).isFalse();
+      assertThat(said).isEmpty();
+      for (int times = 0; times < 2; times++) {
+        assertThatThrownBy(() -> Barriers.barrier(options))
+            .isInstanceOf(IncompleteLineageException.class);
+      }
+    } finally {
+      Counts.LOG.removeHandler(handler);
+    }
+    assertThat(said).hasSize(1);
+    assertThat(said.get(0))
+        .startsWith("a barrier did not see all that it depends on in 'marked-of-this-test'")
+        .contains("(in_doubt). It ended with incomplete_lineage: ");
   }
 }

@@ -19,6 +19,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -45,6 +46,34 @@ final class UnseenReadsTest {
     @Override
     public Endpoint openEndpoint(Duration timeout) {
       throw new UnreachableException("no test looks");
+    }
+  }
+
+  /** A client that is declared to read from a primary. */
+  private static final class Asked extends Shim {
+    private final boolean isReplica;
+
+    Asked(boolean isReplica) {
+      super("unseen", ReadsFrom.PRIMARY);
+      this.isReplica = isReplica;
+    }
+
+    @Override
+    public Endpoint openEndpoint(Duration timeout) {
+      return new Endpoint() {
+        @Override
+        public Observation observe(Collection<WriteId> writes, Duration longest) {
+          throw new UnreachableException("no test looks");
+        }
+
+        @Override
+        public boolean isReplica(Duration longest) {
+          return isReplica;
+        }
+
+        @Override
+        public void close() {}
+      };
     }
   }
 
@@ -84,13 +113,28 @@ final class UnseenReadsTest {
     return records;
   }
 
+  /** Each transaction counts once, whatever is sent meanwhile; after its end nothing is said. */
+  @Test
+  void whatLeavesBeforeTheCommitIsCounted() {
+    long counted = counted("sent_before_commit");
+    try (ScopeBlock block = Antipode.scope()) {
+      begin();
+      assertThat(block.scope().text()).isEqualTo(block.scope().text());
+      assertThat(block.scope().answer()).isEqualTo("1");
+      assertThat(counted("sent_before_commit")).isEqualTo(counted + 1);
+      Recording.recordUncommitted("unseen", writer, false);
+      assertThat(block.scope().text()).isEqualTo("1");
+    }
+    assertThat(counted("sent_before_commit")).isEqualTo(counted + 1);
+  }
+
   /** A read without a scope is counted and never fails; in a stopped scope nothing is missing. */
   @Test
   void aReadWithoutAScopeIsCounted() {
     Settings.configure(held -> before.withOnUnscoped(Policy.RAISE));
     long unscoped = counted("unscoped_read");
     read();
-    assertThat(Floor.currentAhead(replica)).isNull();
+    assertThat(Floor.currentAhead(replica, new StaleRead())).isNull();
     assertThat(Floor.currentAgain(replica)).isNull();
     assertThat(counted("unscoped_read")).isEqualTo(unscoped + 2);
     try (ScopeBlock block = Antipode.scope()) {
@@ -108,11 +152,11 @@ final class UnseenReadsTest {
     try (ScopeBlock block = Antipode.scope()) {
       read();
       begin();
-      assertThat(Floor.current(replica, writer)).isNull();
+      assertThat(Floor.current(replica, writer, new StaleRead())).isNull();
       assertThat(counted(BEFORE_COMMIT)).isEqualTo(told);
       assertThat(Antipode.uncommitted()).containsExactly("unseen");
       read();
-      assertThat(Floor.current(replica, new Object())).isNull();
+      assertThat(Floor.current(replica, new Object(), new StaleRead())).isNull();
       assertThat(counted(BEFORE_COMMIT)).isEqualTo(told + 2);
       try (ScopeBlock request = Antipode.scope()) {
         read();
@@ -157,6 +201,26 @@ final class UnseenReadsTest {
     assertThat(found.get(0)).contains("\"lint\":\"unscoped-read\"", "\"request\":null");
     assertThat(found.get(1))
         .contains("\"lint\":\"read-before-commit\"", "\"detail\":\"read, written at ");
+  }
+
+  /** A client of which nobody said that it reads from a replica: its server says so, once. */
+  @Test
+  void aReplicaThatNobodyDeclaredIsALint() throws IOException {
+    Settings.configure(held -> before.withMode(Mode.DRY_RUN).withDryRunDir(folder));
+    try (Shim undeclared = new Asked(true);
+        Shim primary = new Asked(false)) {
+      Object unused = Floor.current(undeclared);
+      try (ScopeBlock block = Antipode.scope(Lineage.of(WriteId.of("unseen", "log", 1)))) {
+        for (int reads = 0; reads < 3; reads++) {
+          unused = Floor.current(undeclared);
+          unused = Floor.current(primary);
+        }
+      }
+      List<String> found = lints();
+      found.removeIf(each -> !each.contains("\"lint\":\"undeclared-replica\""));
+      assertThat(found).hasSize(1);
+      assertThat(found.get(0)).contains("\"datastore\":\"unseen\"").doesNotContain("null");
+    }
   }
 
   /** An automatic read counts a datastore that is unknown here, or refuses it as a barrier does. */

@@ -119,6 +119,23 @@ class PropagatorTest {
   }
 
   @Test
+  void aLineageInAHeaderThatBaggageReplacesIsSent() {
+    try (ScopeBlock block = Antipode.scope(Lineage.of(POST))) {
+      Map<String, String> carrier = new HashMap<>();
+      carrier.put("baggage", "antipode=" + Lineage.of(USER).serialize());
+      Context tenant =
+          Baggage.current().toBuilder()
+              .put("tenant", "acme")
+              .build()
+              .storeInContext(Context.current());
+      PROPAGATOR.inject(tenant, carrier, (map, key, value) -> map.put(key, value));
+      assertThat(carrier)
+          .containsEntry(
+              "baggage", "antipode=" + Lineage.of(POST, USER).serialize() + ",tenant=acme");
+    }
+  }
+
+  @Test
   void theLineageGoesFirstWhereBaggageIsTooLong() {
     try (ScopeBlock block = Antipode.scope(Lineage.of(POST))) {
       BaggageBuilder many = Baggage.current().toBuilder();

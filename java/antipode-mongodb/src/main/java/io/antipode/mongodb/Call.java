@@ -4,6 +4,7 @@ import com.mongodb.MongoException;
 import io.antipode.ConfigurationException;
 import io.antipode.barrier.Floor;
 import io.antipode.barrier.HeldRead;
+import io.antipode.barrier.StaleRead;
 import io.antipode.lineage.WriteId;
 import io.antipode.mongodb.Commands.Kind;
 import io.antipode.request.Recording;
@@ -41,6 +42,9 @@ final class Call {
   /** Whether the read was asked for already. */
   private boolean isTold;
 
+  /** Counts its read once it is answered, if it may be stale. */
+  private final StaleRead stale = new StaleRead();
+
   private @Nullable RuntimeException refusal;
   private @Nullable Floor asked;
 
@@ -74,6 +78,11 @@ final class Call {
     } else {
       CURRENT.set(outer);
     }
+  }
+
+  /** Returns what counts its read once it is answered, if it may be stale. */
+  StaleRead stale() {
+    return stale;
   }
 
   /** Takes what its read must see; null for nothing. */
@@ -243,10 +252,12 @@ final class Call {
       Recording.markIncomplete(client.datastore(), "in_doubt");
     }
     List.copyOf(writes.values()).forEach(Recording::recordWrite);
+    stale.answered();
   }
 
   /** The same after an exception, which goes on to the application. */
   void settleFailed() {
+    stale.failed();
     try {
       settle();
     } catch (ConfigurationException unscoped) { // It is counted and logged.

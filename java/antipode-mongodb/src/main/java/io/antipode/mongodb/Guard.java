@@ -8,6 +8,7 @@ import io.antipode.barrier.Floor;
 import io.antipode.barrier.HeldRead;
 import io.antipode.barrier.Observation;
 import io.antipode.barrier.Places;
+import io.antipode.barrier.StaleRead;
 import io.antipode.barrier.StaleSnapshotException;
 import io.antipode.barrier.UnreachableException;
 import io.antipode.mongodb.Commands.Kind;
@@ -65,7 +66,8 @@ final class Guard {
     Floor floor = isToldOf ? call.retried() : null;
     boolean isRepeatable = isFirst || floor != null;
     if (floor == null) {
-      floor = isFirst ? Floor.current(shim) : Floor.currentAgain(shim);
+      StaleRead stale = call.stale();
+      floor = isFirst ? Floor.current(shim, null, stale) : Floor.currentAgain(shim, stale);
     }
     if (isFirst) {
       call.ask(floor);

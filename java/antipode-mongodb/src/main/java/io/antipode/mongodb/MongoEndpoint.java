@@ -66,6 +66,11 @@ final class MongoEndpoint implements Endpoint {
     }
   }
 
+  @Override
+  public boolean isReplica(Duration timeout) {
+    return !link.allWithin(timeout).hello().isPrimary();
+  }
+
   /** The connection is the pool's. */
   @Override
   public void close() {}

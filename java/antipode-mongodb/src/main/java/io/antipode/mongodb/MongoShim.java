@@ -27,10 +27,12 @@ import io.antipode.barrier.Endpoint;
 import io.antipode.barrier.Floor;
 import io.antipode.barrier.Observation;
 import io.antipode.barrier.Places;
+import io.antipode.barrier.PoolWait;
 import io.antipode.barrier.PromiseAbandonedException;
 import io.antipode.barrier.ReadsFrom;
 import io.antipode.barrier.Shim;
 import io.antipode.barrier.ShimBuilder;
+import io.antipode.barrier.StaleRead;
 import io.antipode.barrier.Status;
 import io.antipode.barrier.UnreachableException;
 import io.antipode.lineage.Incomplete;
@@ -610,14 +612,28 @@ public final class MongoShim extends Shim {
    */
   public Found read(Object key) {
     BsonValue id = encoded(key);
-    @Nullable Floor floor = Floor.current(this);
+    StaleRead stale = new StaleRead();
+    @Nullable Floor floor = Floor.current(this, null, stale);
     Link link = link();
     learnSet(link, floor);
     Held held = new Held();
     if (floor != null) {
+      awaitFirst();
       hold(floor, null, most -> held(floor, id, held, most));
     }
-    return found(held.answer == null ? find(link, id, null) : held.answer);
+    Found found = found(held.answer == null ? find(link, id, null) : held.answer);
+    stale.answered();
+    return found;
+  }
+
+  /** Waits where no connection of the pool is kept; the read itself decides. */
+  private void awaitFirst() {
+    try {
+      PoolWait.await(this);
+    } catch (InterruptedException error) {
+      Thread.currentThread().interrupt();
+      throw interrupted(datastore(), error);
+    }
   }
 
   /**

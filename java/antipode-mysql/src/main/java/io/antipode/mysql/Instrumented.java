@@ -62,24 +62,52 @@ final class Instrumented extends JdkJdbcProxyFactory {
     if (Reach.isSeveral(pool)) {
       shim.readsFromSeveral();
     }
-    ProxyDataSource instrumented =
-        new ProxyDataSource(pool) {
-          @Override
-          public Connection getConnection() throws SQLException {
-            return taken(shim, super::getConnection);
-          }
-
-          @Override
-          public Connection getConnection(String user, String password) throws SQLException {
-            return taken(shim, () -> super.getConnection(user, password));
-          }
-        };
+    Pool instrumented = new Pool(pool, shim);
     instrumented.setProxyConfig(
         ProxyConfig.Builder.create()
             .jdbcProxyFactory(new Instrumented(shim, migrated, pool))
             .connectionIdManager(UNNUMBERED)
             .build());
     return instrumented;
+  }
+
+  /** Returns the shim of an instrumented pool, or of that which it decorates; null for none. */
+  static @Nullable MySqlShim shimOf(DataSource source) {
+    try {
+      return source.isWrapperFor(Pool.class) ? source.unwrap(Pool.class).shim : null;
+    } catch (SQLException | RuntimeException error) {
+      return null;
+    }
+  }
+
+  /** The pool, as the application has it. */
+  private static final class Pool extends ProxyDataSource {
+    private final MySqlShim shim;
+
+    Pool(DataSource pool, MySqlShim shim) {
+      super(pool);
+      this.shim = shim;
+    }
+
+    @Override
+    public Connection getConnection() throws SQLException {
+      return taken(shim, super::getConnection);
+    }
+
+    @Override
+    public Connection getConnection(String user, String password) throws SQLException {
+      return taken(shim, () -> super.getConnection(user, password));
+    }
+
+    @Override
+    public boolean isWrapperFor(Class<?> type) throws SQLException {
+      return type == Pool.class || super.isWrapperFor(type);
+    }
+
+    @Override
+    public <T> T unwrap(Class<T> type) throws SQLException {
+      return type == Pool.class ? type.cast(this) : super.unwrap(type);
+    }
   }
 
   private interface Taking {

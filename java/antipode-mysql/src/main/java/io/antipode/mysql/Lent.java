@@ -4,6 +4,7 @@ import io.antipode.Antipode;
 import io.antipode.barrier.Floor;
 import io.antipode.barrier.Observation;
 import io.antipode.barrier.Places;
+import io.antipode.barrier.StaleRead;
 import io.antipode.barrier.Status;
 import io.antipode.barrier.UnreachableException;
 import io.antipode.lineage.Lineage;
@@ -58,6 +59,9 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
 
   /** The read that waits now; null for none. */
   private volatile @Nullable ReadWait waiting;
+
+  /** Counts the read in flight once it is answered, if it may be stale. */
+  private StaleRead stale = new StaleRead();
 
   /** What the statement in flight may do. */
   private Set<Effect> flight = Set.of();
@@ -240,6 +244,7 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
 
   /** Holds back what reads, or may take the snapshot from which others read, as barriers demand. */
   private void await(Set<Effect> effects, @Nullable Statement statement) {
+    stale = new StaleRead();
     boolean reads = effects.contains(Effect.READS);
     boolean writes = effects.contains(Effect.WRITES);
     boolean mayOpen =
@@ -251,7 +256,7 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
       return;
     }
     boolean isRead = reads && (!writes || effects.contains(Effect.COMMITS));
-    Floor floor = isRead ? Floor.current(shim, tap) : Floor.currentAgain(shim);
+    Floor floor = isRead ? Floor.current(shim, tap, stale) : Floor.currentAgain(shim, stale);
     if (floor == null) {
       return;
     }
@@ -349,6 +354,7 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
       failed(error);
       return;
     }
+    stale.answered();
     if (beside != null) {
       beside.after();
     }
@@ -488,6 +494,7 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
   private void over(@Nullable Throwable error, Word word) {
     try {
       if (error == null) {
+        stale.answered();
         ended(End.DONE, -1, 0, word);
       } else {
         failed(error);
@@ -500,6 +507,7 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
   // What follows.
 
   private void failed(Throwable error) {
+    stale.failed();
     if (!(error instanceof SQLException failure)) {
       ended(End.FAILED, -1, 0, Word.SILENT);
     } else if (isLost(failure)) {

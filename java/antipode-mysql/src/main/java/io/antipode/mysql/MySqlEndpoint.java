@@ -120,6 +120,17 @@ final class MySqlEndpoint implements Endpoint {
     return observation.build();
   }
 
+  /** One whose user may not ask for the sources says whether it takes writes. */
+  @Override
+  public boolean isReplica(Duration timeout) throws RefusedException {
+    LinkServers servers = new LinkServers(link, address, silent, timeout);
+    try {
+      return !servers.replication().isEmpty();
+    } catch (RefusedException error) {
+      return !servers.state(null).isWritable();
+    }
+  }
+
   /** Another connection may have shown meanwhile that there are several. */
   private void requireOneServer() {
     shim.requireOneServer();

@@ -9,6 +9,7 @@ import io.antipode.barrier.PromiseAbandonedException;
 import io.antipode.barrier.ReadsFrom;
 import io.antipode.barrier.Shim;
 import io.antipode.barrier.ShimBuilder;
+import io.antipode.barrier.StaleRead;
 import io.antipode.barrier.Status;
 import io.antipode.barrier.UnreachableException;
 import io.antipode.lineage.Incomplete;
@@ -206,6 +207,11 @@ public final class MySqlShim extends Shim {
     return KillSwitch.isDisabled()
         ? pool
         : Instrumented.of(pool, this, new Migrated(new Tables(tables), datastore()));
+  }
+
+  /** Returns the shim of an instrumented pool, or of that which it decorates; null for none. */
+  public static @Nullable MySqlShim of(DataSource pool) {
+    return Instrumented.shimOf(pool);
   }
 
   /** Returns the functions that the application declares to write nothing. */
@@ -579,7 +585,8 @@ public final class MySqlShim extends Shim {
    * @throws SQLException as the driver does
    */
   public Found read(String key) throws Exception {
-    @Nullable Floor floor = Floor.current(this);
+    StaleRead stale = new StaleRead();
+    @Nullable Floor floor = Floor.current(this, null, stale);
     Link link = take(floor);
     try {
       if (floor != null) {
@@ -589,6 +596,7 @@ public final class MySqlShim extends Shim {
       Table.Row row = Table.read(link, key);
       Lineage stored =
           row == null ? LineageText.stored(datastore(), Table.buried(link, key)) : beside(row);
+      stale.answered();
       Lineage lineage = stored.merge(covering(link));
       recordRead(lineage);
       return new Found(row == null ? null : row.value(), lineage);

@@ -73,6 +73,7 @@ final class ConsumedMessage {
             sent,
             delivered.getBody());
     scope = Scope.ofRequest(instrumentation.lineage(headers), null);
+    instrumentation.began(scope, headers);
     inner = scope;
     context = baggage(headers, around);
   }

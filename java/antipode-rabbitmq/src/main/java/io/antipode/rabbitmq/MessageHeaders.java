@@ -12,11 +12,11 @@ import io.antipode.runtime.Counts;
 import io.opentelemetry.api.baggage.Baggage;
 import io.opentelemetry.context.Context;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -108,8 +108,9 @@ final class MessageHeaders {
     Context context = Context.current();
     Scope scope = Scope.fromContextOrNull(context);
     String ofContext = Baggage.fromContext(context).getEntryValue(Scope.MEMBER);
-    String text = scope == null || ofContext == null ? null : scope.text();
-    return sent(headers, write, text, ofContext, datastore);
+    return scope == null || ofContext == null
+        ? sent(headers, write, null, LineageText::leaving, ofContext, datastore)
+        : sent(headers, write, scope.text(), scope::textWith, ofContext, datastore);
   }
 
   /** Returns headers that carry this lineage in place of the current one. */
@@ -121,13 +122,16 @@ final class MessageHeaders {
     if (scope != null) {
       scope.leaves();
     }
-    return sent(headers, write, isNone ? null : LineageText.message(lineage), ofContext, datastore);
+    String text = isNone ? null : LineageText.message(lineage);
+    Function<Lineage, String> with = other -> LineageText.message(lineage.merge(other));
+    return sent(headers, write, text, with, ofContext, datastore);
   }
 
   private static Sent sent(
       @Nullable Map<String, Object> headers,
       @Nullable WriteId write,
       @Nullable String text,
+      Function<Lineage, String> with,
       @Nullable String ofContext,
       String datastore) {
     Map<String, Object> sent = headers == null ? new HashMap<>() : new HashMap<>(headers);
@@ -140,32 +144,31 @@ final class MessageHeaders {
     if (present != null && header == null) {
       Counts.count("baggage_replaced", datastore);
     }
-    String carried = together(text, header, ofContext);
+    String carried = together(text, with, header, ofContext);
     if (carried != null) {
       sent.put(Headers.BAGGAGE, Headers.withMember(header, carried));
     }
     return new Sent(headers == null && sent.isEmpty() ? null : sent, carried);
   }
 
-  /** Returns the lineage to send: that of the scope, and what the application handed on. */
+  /**
+   * Returns the lineage to send, with what the application handed on.
+   *
+   * @param text the lineage to send; null for none
+   * @param with the same together with another one, shortened as a whole
+   */
   private static @Nullable String together(
-      @Nullable String text, @Nullable String header, @Nullable String ofContext) {
-    List<String> texts = new ArrayList<>();
-    if (header != null) {
-      texts.addAll(Headers.members(List.of(header)));
-      texts.removeIf(each -> each.equals(ofContext) || each.equals(text));
-    }
-    if (texts.isEmpty()) {
-      return text;
-    }
-    if (text != null) {
-      texts.add(text);
-    }
-    Lineage[] found =
-        texts.stream()
-            .map(each -> LineageText.readable(Headers.BAGGAGE, each))
-            .toArray(Lineage[]::new);
-    return LineageText.leaving(Lineage.empty().merge(found));
+      @Nullable String text,
+      Function<Lineage, String> with,
+      @Nullable String header,
+      @Nullable String ofContext) {
+    Lineage[] handedOn =
+        (header == null ? List.<String>of() : Headers.members(List.of(header)))
+            .stream()
+                .filter(each -> !each.equals(ofContext) && !each.equals(text))
+                .map(each -> LineageText.readable(Headers.BAGGAGE, each))
+                .toArray(Lineage[]::new);
+    return handedOn.length == 0 ? text : with.apply(Lineage.empty().merge(handedOn));
   }
 
   /** Returns headers as the application gave them, without a name that was copied. */
@@ -201,6 +204,16 @@ final class MessageHeaders {
       Lineage unreadable = LineageText.unreadable(datastore, String.valueOf(error.getMessage()));
       return new Received(causes.merge(unreadable), null);
     }
+  }
+
+  /** Returns whether a message says anything of this library's, readable or not. */
+  static boolean hasLineage(@Nullable Map<String, Object> headers) {
+    if (headers == null || headers.containsKey(WRITE)) {
+      return headers != null;
+    }
+    Object present = headers.get(Headers.BAGGAGE);
+    String header = text(present);
+    return present != null && (header == null || Headers.hasMember(header));
   }
 
   private static Lineage incoming(@Nullable Map<String, Object> headers, String datastore) {

@@ -7,6 +7,8 @@ import io.antipode.ConfigurationException;
 import io.antipode.barrier.Shim;
 import io.antipode.barrier.Shims;
 import io.antipode.lineage.Lineage;
+import io.antipode.request.Recording;
+import io.antipode.request.Scope;
 import io.antipode.request.ScopeBlock;
 import io.antipode.runtime.KillSwitch;
 import java.util.Map;
@@ -117,7 +119,21 @@ public final class RabbitMqInstrumentation {
    * @param headers of the message; null where it has none
    */
   public ScopeBlock message(@Nullable Map<String, Object> headers) {
-    return Antipode.scope(lineage(headers));
+    ScopeBlock block = Antipode.scope(lineage(headers));
+    began(block.scope(), headers);
+    return block;
+  }
+
+  /**
+   * Notes that a scope begins with what the consumer of a message depends on: a dry run reports
+   * messages without a lineage. For what opens a scope otherwise than by {@link #message}.
+   *
+   * @param headers of the message; null where it has none
+   */
+  public void began(Scope scope, @Nullable Map<String, Object> headers) {
+    if (!MessageHeaders.hasLineage(headers)) {
+      Recording.recordUnlabelled(scope, datastore);
+    }
   }
 
   /**

@@ -12,10 +12,13 @@ import io.antipode.request.ScopeBlock;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -60,6 +63,43 @@ class MessageHeadersTest {
       assertThat(Files.readString(files.findFirst().orElseThrow()).split("in-transaction", -1))
           .as("said once")
           .hasSize(2);
+    }
+  }
+
+  /** A message's lineage and the one that is handed on are shortened once, together. */
+  @Test
+  void aLineageThatIsHandedOnIsShortenedOnceWithTheMessages() {
+    Settings.configure(held -> before.withMaxLineageBytes(64));
+    WriteId[] writes =
+        Stream.of("0", "1", "2", "3")
+            .map(each -> WriteId.of("a", "key-" + each, 5))
+            .toArray(WriteId[]::new);
+    Lineage many = Lineage.of(writes).merge(Lineage.of(WriteId.of("a", "key-0", 7).asCovering()));
+    Map<String, Object> headers = Map.of("baggage", "antipode=1~ka.9.key-0");
+    String whole = "antipode=1~ka.5.key-1~ka.5.key-2~ka.5.key-3~ka.9.key-0";
+    try (ScopeBlock request = Antipode.scope(many)) {
+      assertThat(MessageHeaders.outgoing(headers, null, "news").headers())
+          .containsEntry("baggage", whole);
+      assertThat(MessageHeaders.carrying(headers, WRITE, many, "news").headers())
+          .containsEntry("baggage", whole);
+    }
+  }
+
+  /** What no publisher of ours sent is a lint; of ours, also with an empty lineage, it is none. */
+  @Test
+  void aMessageWithoutALineageIsALint() throws IOException {
+    RabbitMqInstrumentation news = RabbitMqInstrumentation.of("news");
+    for (String baggage : List.of("", "user=1", "antipode=1", "user=1,antipode=unreadable")) {
+      Map<String, Object> headers = baggage.isEmpty() ? null : Map.of("baggage", baggage);
+      try (ScopeBlock request = news.message(headers)) {
+        assertThat(Antipode.current().writes()).isEmpty();
+      }
+    }
+    Settings.configure(held -> before);
+    try (Stream<Path> files = Files.list(folder)) {
+      String records = Files.readString(files.findFirst().orElseThrow());
+      assertThat(records.split("\"message-without-lineage\",\"datastore\":\"news\"", -1))
+          .hasSize(3);
     }
   }
 }

@@ -3,6 +3,7 @@ package io.antipode.redis;
 import io.antipode.barrier.Floor;
 import io.antipode.barrier.HeldRead;
 import io.antipode.barrier.Observation;
+import io.antipode.barrier.Places;
 import io.antipode.barrier.Shim;
 import io.antipode.barrier.UnreachableException;
 import java.time.Duration;
@@ -29,6 +30,7 @@ final class Held {
 
   private final Shim shim;
   private final Floor floor;
+  private final @Nullable Places places;
   private final Function<Floor, CompletableFuture<Observation>> look;
   private final ScheduledExecutorService timer;
   private Consumer<@Nullable Throwable> end = error -> {};
@@ -36,10 +38,12 @@ final class Held {
   Held(
       Shim shim,
       Floor floor,
+      @Nullable Places places,
       Function<Floor, CompletableFuture<Observation>> look,
       ScheduledExecutorService timer) {
     this.shim = shim;
     this.floor = floor;
+    this.places = places;
     this.look = look;
     this.timer = timer;
   }
@@ -50,7 +54,7 @@ final class Held {
     if (floor.isOver()) {
       end.accept(null);
     } else {
-      look(floor.hold(shim));
+      look(floor.hold(shim, places));
     }
   }
 

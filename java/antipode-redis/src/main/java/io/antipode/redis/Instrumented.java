@@ -59,6 +59,14 @@ final class Instrumented<K, V> implements InvocationHandler {
     return new Instrumented<>(real, traffic).face;
   }
 
+  /** Returns the shim of an instrumented connection; null for any other one. */
+  static @Nullable RedisShim shimOf(StatefulRedisConnection<?, ?> connection) {
+    return Proxy.isProxyClass(connection.getClass())
+            && Proxy.getInvocationHandler(connection) instanceof Instrumented<?, ?> instrumented
+        ? instrumented.traffic.shim()
+        : null;
+  }
+
   @Override
   @SuppressWarnings("unchecked")
   public @Nullable Object invoke(Object proxy, Method method, Object @Nullable [] args)

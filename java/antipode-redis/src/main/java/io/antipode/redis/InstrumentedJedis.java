@@ -48,9 +48,17 @@ public final class InstrumentedJedis {
     this.sockets = new DefaultJedisSocketFactory(address, config);
   }
 
-  /** Returns what makes clients; it connects to nothing yet. */
+  /**
+   * Returns what makes clients; it connects to nothing yet.
+   *
+   * @throws io.antipode.ConfigurationException if {@code on_stale} is {@code primary} at a replica:
+   *     no read of Jedis can be made elsewhere
+   */
   public static InstrumentedJedis of(
       RedisShim shim, HostAndPort address, JedisClientConfig config) {
+    if (!KillSwitch.isDisabled()) {
+      shim.requirePrimary(false);
+    }
     return new InstrumentedJedis(shim, address, config);
   }
 

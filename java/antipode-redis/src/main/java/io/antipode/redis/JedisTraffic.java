@@ -3,6 +3,7 @@ package io.antipode.redis;
 import io.antipode.barrier.Floor;
 import io.antipode.barrier.Observation;
 import io.antipode.barrier.Places;
+import io.antipode.barrier.StaleRead;
 import io.antipode.barrier.UnmetException;
 import io.antipode.barrier.UnreachableException;
 import io.antipode.lineage.Dependency;
@@ -71,6 +72,9 @@ final class JedisTraffic {
     /** What was waited for before it. */
     final Set<Dependency> shown = new HashSet<>();
 
+    /** Counts its reads once they are answered, if they may be stale. */
+    final StaleRead stale = new StaleRead();
+
     /** Why its reads may not be answered; null where they may. */
     @Nullable RuntimeException failure;
   }
@@ -91,8 +95,13 @@ final class JedisTraffic {
     }
   }
 
-  /** A reply to a question, or to a command of the application's. */
-  private record Awaited(@Nullable Question question, @Nullable Sent sent) {}
+  /**
+   * A reply to a question, or to a command of the application's.
+   *
+   * @param stale counts what it reads once it is answered; null where it reads nothing
+   */
+  private record Awaited(
+      @Nullable Question question, @Nullable Sent sent, @Nullable StaleRead stale) {}
 
   /** The replies to a read in the packet of a poll. */
   private record Reading(Answer info, List<@Nullable String> records, Answer reply) {}
@@ -153,12 +162,13 @@ final class JedisTraffic {
       begin(args);
       return;
     }
+    StaleRead stale = new StaleRead();
     @Nullable Floor floor =
         kind.reads()
-            ? Floor.currentAhead(shim)
-            : kind == Kind.UNKNOWN ? Floor.currentAgain(shim) : null;
+            ? Floor.currentAhead(shim, stale)
+            : kind == Kind.UNKNOWN ? Floor.currentAgain(shim, stale) : null;
     if (floor != null && kind == Kind.READ && refusal == null) {
-      ready.add(read(floor, args));
+      ready.add(read(floor, args, stale));
       return;
     }
     if (floor != null) {
@@ -169,7 +179,7 @@ final class JedisTraffic {
     if (before != null) {
       ask(before);
     }
-    sendOne(args, kind.mayWrite() ? sent(List.of(kind), false, name, before) : null);
+    sendOne(args, kind.mayWrite() ? sent(List.of(kind), false, name, before) : null, stale);
   }
 
   private Sent sent(
@@ -178,9 +188,9 @@ final class JedisTraffic {
     return new Sent(kinds, isTransaction, name, Context.current(), before, after);
   }
 
-  private void sendOne(CommandArguments args, @Nullable Sent sent) {
+  private void sendOne(CommandArguments args, @Nullable Sent sent, @Nullable StaleRead stale) {
     wire.connect(); // Where that fails nothing was sent.
-    awaited.add(new Awaited(null, sent));
+    awaited.add(new Awaited(null, sent, stale));
     wire.send(args);
     if (sent != null && sent.after != null) {
       ask(sent.after);
@@ -189,7 +199,7 @@ final class JedisTraffic {
 
   private void ask(Question question) {
     wire.connect();
-    awaited.add(new Awaited(question, null));
+    awaited.add(new Awaited(question, null, null));
     wire.send(info());
   }
 
@@ -206,7 +216,7 @@ final class JedisTraffic {
   private void begin(CommandArguments args) {
     Transaction begun = new Transaction();
     try {
-      Floor floor = Floor.currentAgain(shim);
+      Floor floor = Floor.currentAgain(shim, begun.stale);
       if (floor != null) {
         hold(floor);
         begun.shown.addAll(Questions.demanded(floor));
@@ -218,7 +228,7 @@ final class JedisTraffic {
       if (refusal == null) {
         ask(begun.before);
       }
-      sendOne(args, null);
+      sendOne(args, null, null);
     }
     transaction = begun;
   }
@@ -235,25 +245,26 @@ final class JedisTraffic {
         }
         transaction = null;
         boolean mayWrite = Commands.mayWrite(running.kinds);
-        sendOne(args, mayWrite ? sent(running.kinds, true, name, running.before) : null);
+        sendOne(
+            args, mayWrite ? sent(running.kinds, true, name, running.before) : null, running.stale);
       }
       case "DISCARD" -> {
         transaction = null;
-        sendOne(args, null);
+        sendOne(args, null, null);
       }
       default -> {
         if (kind.reads() && running.failure == null) {
           checkShown(running);
         }
         running.kinds.add(kind);
-        sendOne(args, null);
+        sendOne(args, null, null);
       }
     }
   }
 
   private void checkShown(Transaction running) {
     try {
-      Floor floor = Floor.currentAgain(shim);
+      Floor floor = Floor.currentAgain(shim, running.stale);
       if (floor != null) {
         Questions.requireShown(floor, running.shown);
       }
@@ -289,11 +300,21 @@ final class JedisTraffic {
     Answer answer = wire.answer();
     if (head != null) {
       awaited.remove(head);
+      if (head.stale != null) {
+        count(head.stale, answer);
+      }
       if (head.sent != null) {
         take(head.sent, answer);
       }
     }
     return answer;
+  }
+
+  /** Counts what may be stale, if this answers it. */
+  private static void count(StaleRead stale, Answer answer) {
+    if (answer.error() == null) {
+      stale.answered();
+    }
   }
 
   /** Takes a reply to what may have been a write, with the position after it. */
@@ -364,7 +385,7 @@ final class JedisTraffic {
 
   // Reads under a floor.
 
-  private Answer read(Floor floor, CommandArguments args) {
+  private Answer read(Floor floor, CommandArguments args, StaleRead stale) {
     wire.connect();
     drain();
     try {
@@ -375,6 +396,7 @@ final class JedisTraffic {
         reading = readOnce(floor, args);
         isFinal = true;
       }
+      count(stale, reading.reply);
       return reading.reply;
     } catch (UnreachableException error) {
       throw new JedisConnectionException(error.getMessage(), error);

@@ -35,6 +35,10 @@ final class Link implements AutoCloseable {
   private static final String RUN_ID = "run_id:";
 
   private final StatefulRedisConnection<byte[], byte[]> connection;
+
+  /** How it closes, once that began: Lettuce warns of a connection that is closed again. */
+  private @Nullable Future<Void> closing;
+
   private @Nullable String refusal;
   private String process = "";
 
@@ -180,13 +184,22 @@ final class Link implements AutoCloseable {
 
   /** Ends what another thread waits for on it. */
   void interrupt() {
-    Future<Void> unused = connection.closeAsync();
+    Future<Void> unused = closing();
+  }
+
+  private synchronized Future<Void> closing() {
+    Future<Void> begun = closing;
+    if (begun == null) {
+      begun = connection.closeAsync();
+      closing = begun;
+    }
+    return begun;
   }
 
   @Override
   public void close() {
     try {
-      connection.closeAsync().get(CLOSING.toNanos(), TimeUnit.NANOSECONDS);
+      closing().get(CLOSING.toNanos(), TimeUnit.NANOSECONDS);
     } catch (ExecutionException | TimeoutException error) {
       LOG.log(Level.FINE, error, () -> "closing a connection failed");
     } catch (InterruptedException error) {

@@ -61,9 +61,7 @@ final class Look {
     ServerState state;
     List<@Nullable String> records = List.of();
     if (promises.isEmpty()) {
-      RedisFuture<String> info = link.commands().info(SECTION);
-      link.flush();
-      state = state(() -> link.answer(info, left()));
+      state = state();
     } else {
       Link.queued(link.commands().multi());
       Link.queued(link.commands().info(SECTION));
@@ -123,6 +121,18 @@ final class Look {
     } catch (RedisCommandExecutionException error) {
       throw refused(error);
     }
+  }
+
+  /**
+   * Asks for the position alone.
+   *
+   * @throws RefusedException if the server does not let this user ask
+   * @throws RedisException if there is no answer
+   */
+  ServerState state() throws RefusedException {
+    RedisFuture<String> info = link.commands().info(SECTION);
+    link.flush();
+    return state(() -> link.answer(info, left()));
   }
 
   private interface Asking {

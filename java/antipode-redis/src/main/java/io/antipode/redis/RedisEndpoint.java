@@ -71,6 +71,11 @@ final class RedisEndpoint implements Endpoint {
   }
 
   @Override
+  public boolean isReplica(Duration timeout) throws RefusedException {
+    return !new Look(link, history, prefix, timeout).state().isPrimary();
+  }
+
+  @Override
   public void pause(Duration timeout, Wake wake) throws InterruptedException {
     if (wake.isSet()) {
       return;

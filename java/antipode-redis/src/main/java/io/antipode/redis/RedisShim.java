@@ -2,15 +2,18 @@ package io.antipode.redis;
 
 import io.antipode.Antipode;
 import io.antipode.ConfigurationException;
+import io.antipode.OnStale;
 import io.antipode.ReadBarriers;
 import io.antipode.Settings;
 import io.antipode.barrier.Endpoint;
 import io.antipode.barrier.Floor;
 import io.antipode.barrier.Observation;
+import io.antipode.barrier.Places;
 import io.antipode.barrier.PromiseAbandonedException;
 import io.antipode.barrier.ReadsFrom;
 import io.antipode.barrier.Shim;
 import io.antipode.barrier.ShimBuilder;
+import io.antipode.barrier.StaleRead;
 import io.antipode.barrier.Status;
 import io.antipode.barrier.UnreachableException;
 import io.antipode.lineage.Lineage;
@@ -48,6 +51,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.function.Supplier;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
@@ -70,6 +74,7 @@ public final class RedisShim extends Shim {
   private final Duration timeout;
   private final String prefix;
   private final @Nullable ReadBarriers barriers;
+  private final @Nullable Supplier<? extends StatefulRedisConnection<?, ?>> primary;
   private final boolean keepsLogHistory;
   private final LogHistory history = new LogHistory();
   private final Deque<Link> idle = new ConcurrentLinkedDeque<>();
@@ -91,6 +96,8 @@ public final class RedisShim extends Shim {
     this.timeout = builder.timeout == null ? builder.address.getTimeout() : builder.timeout;
     this.prefix = builder.prefix;
     this.barriers = builder.barriers;
+    this.primary = builder.primary;
+    requireIsPrimary(builder.named);
     this.keepsLogHistory = builder.keepsLogHistory;
     this.client =
         builder.resources == null ? RedisClient.create() : RedisClient.create(builder.resources);
@@ -117,6 +124,8 @@ public final class RedisShim extends Shim {
     private String prefix = "ap:";
     private boolean keepsLogHistory;
     private @Nullable ReadBarriers barriers;
+    private @Nullable Supplier<? extends StatefulRedisConnection<?, ?>> primary;
+    private @Nullable StatefulRedisConnection<?, ?> named;
     private @Nullable Duration timeout;
     private @Nullable ClientResources resources;
 
@@ -144,6 +153,24 @@ public final class RedisShim extends Shim {
     /** Lets reads wait automatically, or not, whatever is configured. */
     public Builder barriers(ReadBarriers barriers) {
       this.barriers = barriers;
+      return this;
+    }
+
+    /**
+     * Names the connection at which a read is made, with {@code on_stale=primary}, that would be
+     * stale at this replica.
+     *
+     * @param instrumented to the primary of this datastore, and to the same database; shared by all
+     *     such reads
+     */
+    public Builder primary(StatefulRedisConnection<?, ?> instrumented) {
+      this.named = Objects.requireNonNull(instrumented, "instrumented");
+      return primary(() -> instrumented);
+    }
+
+    /** As {@link #primary(StatefulRedisConnection)}, of a connection that is made later. */
+    public Builder primary(Supplier<? extends StatefulRedisConnection<?, ?>> instrumented) {
+      this.primary = Objects.requireNonNull(instrumented, "instrumented");
       return this;
     }
 
@@ -261,22 +288,70 @@ public final class RedisShim extends Shim {
 
   // The application's own connections.
 
+  /** Returns where reads are made that would be stale here; null for nowhere. */
+  @Nullable Supplier<? extends StatefulRedisConnection<?, ?>> primary() {
+    return primary;
+  }
+
+  private void requireIsPrimary(@Nullable StatefulRedisConnection<?, ?> named) {
+    RedisShim shim = named == null ? null : Instrumented.shimOf(named);
+    boolean isIt =
+        shim != null
+            && shim.datastore().equals(datastore())
+            && shim.readsFrom() == ReadsFrom.PRIMARY;
+    if (named != null && !isIt && !KillSwitch.isDisabled()) {
+      throw new ConfigurationException(
+          "primary() takes an instrumented connection to the primary of " + datastore());
+    }
+  }
+
+  /** Refuses a client whose stale reads are to be made at a primary that it does not have. */
+  void requirePrimary(boolean hasPrimary) {
+    Settings settings = Settings.current();
+    ReadBarriers reads = barriers == null ? settings.barriers() : barriers;
+    if (!hasPrimary
+        && readsFrom() == ReadsFrom.REPLICA
+        && reads == ReadBarriers.AUTO
+        && settings.onStale() == OnStale.PRIMARY) {
+      throw new ConfigurationException(
+          "on_stale=primary needs a connection of Lettuce to the primary of "
+              + datastore()
+              + ", which the builder of its replica's shim takes as primary()");
+    }
+  }
+
   /**
    * Instruments a connection of the application's to the server of this shim: what is written by
    * what is returned, in any of its APIs, enters the current scope, and reads are held back by
    * floors. Results and errors stay Lettuce's; reads that are not held back go their way. Nothing
    * is stored with values.
    *
-   * <p>A pool is instrumented where it makes its connections.
+   * <p>A pool is instrumented where it makes its connections, each with its {@link Places}.
    *
    * @param connection as {@code RedisClient.connect} returned it
    * @throws ConfigurationException if reads of it may go to another server than its writes, or it
-   *     is wrapped already
+   *     is wrapped already; if {@code on_stale=primary} needs {@link Builder#primary}
    */
   public <K, V> StatefulRedisConnection<K, V> instrument(StatefulRedisConnection<K, V> connection) {
+    return instrumented(connection, null);
+  }
+
+  /**
+   * As {@link #instrument(StatefulRedisConnection)}, of a connection that a pool makes.
+   *
+   * @param places of that pool: at most half of its connections are kept by reads that wait
+   */
+  public <K, V> StatefulRedisConnection<K, V> instrument(
+      StatefulRedisConnection<K, V> connection, Places places) {
+    return instrumented(connection, places.ofConnection());
+  }
+
+  private <K, V> StatefulRedisConnection<K, V> instrumented(
+      StatefulRedisConnection<K, V> connection, @Nullable Places places) {
     if (KillSwitch.isDisabled()) {
       return connection;
     }
+    requirePrimary(primary != null);
     if (connection instanceof StatefulRedisMasterReplicaConnection<?, ?>) {
       throw new ConfigurationException(
           "reads of this connection to "
@@ -304,7 +379,7 @@ public final class RedisShim extends Shim {
       Thread.currentThread().interrupt();
       throw new RedisCommandInterruptedException(error);
     }
-    return Instrumented.face(real, new Traffic<>(this, real, process, refusal));
+    return Instrumented.face(real, new Traffic<>(this, real, process, refusal, places));
   }
 
   // Table 2.
@@ -513,7 +588,8 @@ public final class RedisShim extends Shim {
    * @throws RedisException as Lettuce does
    */
   public Found read(String key) throws Exception {
-    @Nullable Floor floor = Floor.current(this);
+    StaleRead stale = new StaleRead();
+    @Nullable Floor floor = Floor.current(this, null, stale);
     Link link = take(floor);
     try {
       Reply reply = ask(link, key, floor);
@@ -523,7 +599,9 @@ public final class RedisShim extends Shim {
         reply = ask(link, key, floor);
         isFinal = true;
       }
-      return found(link, reply);
+      Found found = found(link, reply);
+      stale.answered();
+      return found;
     } catch (RedisCommandExecutionException error) {
       throw error;
     } catch (RedisException error) {

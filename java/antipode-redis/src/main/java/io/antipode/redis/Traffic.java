@@ -2,6 +2,8 @@ package io.antipode.redis;
 
 import io.antipode.barrier.Floor;
 import io.antipode.barrier.Observation;
+import io.antipode.barrier.Places;
+import io.antipode.barrier.StaleRead;
 import io.antipode.barrier.UnmetException;
 import io.antipode.barrier.UnreachableException;
 import io.antipode.lineage.Dependency;
@@ -11,6 +13,7 @@ import io.antipode.redis.Commands.Kind;
 import io.antipode.request.Recording;
 import io.antipode.request.Scope;
 import io.antipode.runtime.CallSite;
+import io.antipode.runtime.Counts;
 import io.lettuce.core.KeyValue;
 import io.lettuce.core.RedisChannelHandler;
 import io.lettuce.core.RedisCommandExecutionException;
@@ -18,6 +21,7 @@ import io.lettuce.core.RedisConnectionStateListener;
 import io.lettuce.core.RedisException;
 import io.lettuce.core.StatefulRedisConnectionImpl;
 import io.lettuce.core.TransactionResult;
+import io.lettuce.core.api.StatefulRedisConnection;
 import io.lettuce.core.output.CommandOutput;
 import io.lettuce.core.output.StatusOutput;
 import io.lettuce.core.protocol.AsyncCommand;
@@ -39,6 +43,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -60,6 +65,9 @@ final class Traffic<K, V> {
   private final String process;
   private final @Nullable RedisException refusal;
 
+  /** Of the pool that lends the connection; null for none that is known. */
+  private final @Nullable Places places;
+
   /** How often the connection was lost: answers from before and after do not belong together. */
   private final AtomicInteger losses = new AtomicInteger();
 
@@ -74,17 +82,25 @@ final class Traffic<K, V> {
 
   private @Nullable Transaction transaction;
 
+  /** Whether keys are watched, and whether another database was selected: reads belong here. */
+  private volatile boolean isWatching;
+
+  private volatile boolean hasSelected;
+
   /**
    * Makes what sends by a connection.
    *
    * @param process the name of the server's process; empty where it is not known
    * @param refusal why {@code INFO} may not ride along; null where it may
+   * @param places of the pool that lends the connection; null for none that is known
    */
   Traffic(
       RedisShim shim,
       StatefulRedisConnectionImpl<K, V> real,
       String process,
-      @Nullable RedisException refusal) {
+      @Nullable RedisException refusal,
+      @Nullable Places places) {
+    this.places = places;
     this.shim = shim;
     this.real = real;
     this.process = process;
@@ -103,6 +119,10 @@ final class Traffic<K, V> {
     return lost == 0 || process.isEmpty() ? process : process + "+" + lost;
   }
 
+  RedisShim shim() {
+    return shim;
+  }
+
   /** Returns whether a command is held back. */
   boolean isHeld(Object command) {
     return held.contains(command);
@@ -113,20 +133,23 @@ final class Traffic<K, V> {
     Kind kind = Commands.kind(words(command));
     Context context = Context.current();
     @Nullable Floor floor = null;
-    boolean isBegin = name(command).equals("MULTI");
+    StaleRead stale = new StaleRead();
+    String name = name(command);
+    boolean isBegin = name.equals("MULTI");
+    noteBinding(name);
     try {
       if (real.isMulti()) {
-        floor = kind.reads() ? Floor.currentAgain(shim) : null;
+        floor = kind.reads() ? Floor.currentAgain(shim, stale) : null;
       } else if (kind.reads() || kind == Kind.UNKNOWN || isBegin) {
-        floor = kind.reads() ? Floor.currentAhead(shim) : Floor.currentAgain(shim);
+        floor = kind.reads() ? Floor.currentAhead(shim, stale) : Floor.currentAgain(shim, stale);
       }
     } catch (UnmetException error) {
       if (!endsTransaction(error)) {
-        command.completeExceptionally(error);
+        end(command, kind, context, error);
         return command;
       }
     }
-    Sending<?> sending = new Sending<>(command, kind, floor, context);
+    Sending<?> sending = new Sending<>(command, kind, floor, stale, context);
     synchronized (this) {
       if (!real.isMulti() && !mayPass(sending, waiting)) {
         waiting.add(sending);
@@ -134,6 +157,48 @@ final class Traffic<K, V> {
       }
       return sending.send();
     }
+  }
+
+  /** Notes what binds later reads to this connection. */
+  private void noteBinding(String name) {
+    switch (name) {
+      case "WATCH" -> isWatching = true;
+      case "EXEC", "DISCARD", "UNWATCH", "RESET" -> isWatching = false;
+      case "SELECT" -> hasSelected = true;
+      default -> {}
+    }
+  }
+
+  /** Ends a command that is not sent: with an error, or at the primary, if it may be made there. */
+  private void end(RedisCommand<K, V, ?> command, Kind kind, Context context, Throwable error) {
+    Supplier<? extends StatefulRedisConnection<?, ?>> primary = shim.primary();
+    boolean isBound = isWatching || hasSelected || real.isMulti();
+    if (primary == null
+        || kind != Kind.READ
+        || isBound
+        || !(error instanceof UnmetException unmet && unmet.isForPrimary())) {
+      command.completeExceptionally(error);
+      return;
+    }
+    Counts.count("reads_at_primary", shim.datastore());
+    // It may have to connect, which no thread of the client's may wait for.
+    CompletableFuture<Void> unused =
+        CompletableFuture.runAsync(
+            context.wrap(
+                () -> {
+                  try {
+                    send(primary.get(), command);
+                  } catch (RuntimeException failed) {
+                    failed.addSuppressed(error);
+                    command.completeExceptionally(failed);
+                  }
+                }));
+  }
+
+  /** Sends by a connection that may be of other types: a command encodes and decodes by itself. */
+  @SuppressWarnings("unchecked")
+  private static <K, V> void send(StatefulRedisConnection<?, ?> by, RedisCommand<K, V, ?> command) {
+    Object unused = ((StatefulRedisConnection<K, V>) by).dispatch(command);
   }
 
   /** The reads of one request on this connection. */
@@ -236,6 +301,10 @@ final class Traffic<K, V> {
     private final RedisCommand<K, V, T> command;
     private final Kind kind;
     private final @Nullable Floor floor;
+
+    /** Counts it once it is answered, if it may be stale. */
+    private final StaleRead stale;
+
     private final Context context;
 
     /** The line that made it, if somebody asks what wrote; another thread takes the reply. */
@@ -246,10 +315,16 @@ final class Traffic<K, V> {
 
     private final boolean changesConnection;
 
-    Sending(RedisCommand<K, V, T> command, Kind kind, @Nullable Floor floor, Context context) {
+    Sending(
+        RedisCommand<K, V, T> command,
+        Kind kind,
+        @Nullable Floor floor,
+        StaleRead stale,
+        Context context) {
       this.command = command;
       this.kind = kind;
       this.floor = floor;
+      this.stale = stale;
       this.context = context;
       this.site = kind.mayWrite() || kind == Kind.QUEUES ? Recording.callSite() : null;
       Scope scope = Scope.fromContextOrNull(context);
@@ -272,7 +347,7 @@ final class Traffic<K, V> {
       }
       if (running != null && real.isMulti()) {
         if (floor != null && kind.reads()) {
-          running.require(floor);
+          running.require(floor, stale);
         }
         running.kinds.add(kind);
         RedisCommand<K, V, T> unused = real.dispatch(running.queued(command));
@@ -286,7 +361,9 @@ final class Traffic<K, V> {
         hold(floor, this, this::sendNow);
         return command;
       }
-      return kind.mayWrite() ? ride(new Delayed<>(this, null)) : real.dispatch(command);
+      return kind.mayWrite() || stale.isServed()
+          ? ride(new Delayed<>(this, null))
+          : real.dispatch(command);
     }
 
     private void sendNow() {
@@ -324,7 +401,7 @@ final class Traffic<K, V> {
 
     /** Begins a transaction: what may write in it is asked before it. */
     private void begin() {
-      Transaction begun = new Transaction(floor);
+      Transaction begun = new Transaction(floor, stale);
       transaction = begun;
       if (refusal != null) {
         RedisCommand<K, V, T> unused = real.dispatch(command);
@@ -395,13 +472,17 @@ final class Traffic<K, V> {
 
     private void show(Recorded<K, V> reply) {
       held.remove(command);
-      reply.replay(command.getOutput());
+      CommandOutput<K, V, T> output = command.getOutput();
+      reply.replay(output);
+      if (output == null || !output.hasError()) {
+        stale.answered();
+      }
       command.complete();
     }
 
     private void fail(Throwable error) {
       held.remove(command);
-      command.completeExceptionally(error);
+      end(command, kind, context, error);
     }
   }
 
@@ -506,28 +587,28 @@ final class Traffic<K, V> {
   private synchronized void hold(Floor floor, Sending<?> sending, Runnable then) {
     readsOf(sending.request).held++;
     held.add(sending.command);
-    new Held(shim, floor, this::look, real.getResources().eventExecutorGroup())
+    new Held(shim, floor, places, this::look, real.getResources().eventExecutorGroup())
         .start(
             error -> {
               synchronized (this) {
                 readsOf(sending.request).held--;
-                end(sending.command, error, then);
+                end(sending, error, then);
                 over(sending.request);
                 real.flushCommands();
               }
             });
   }
 
-  private void end(RedisCommand<K, V, ?> command, @Nullable Throwable error, Runnable then) {
-    held.remove(command);
+  private void end(Sending<?> sending, @Nullable Throwable error, Runnable then) {
     if (error != null) {
-      command.completeExceptionally(error);
+      sending.fail(error);
       return;
     }
+    held.remove(sending.command);
     try {
       then.run();
     } catch (RuntimeException failed) {
-      command.completeExceptionally(failed);
+      sending.command.completeExceptionally(failed);
     }
   }
 
@@ -546,15 +627,20 @@ final class Traffic<K, V> {
     /** Why its reads may not be answered; null where they may. */
     @Nullable UnmetException failure;
 
+    /** Count its reads once they are answered, if they may be stale. */
+    private final List<StaleRead> stale = new ArrayList<>();
+
     private final List<Runnable> answered = new ArrayList<>();
     private boolean isOver;
 
-    Transaction(@Nullable Floor floor) {
+    Transaction(@Nullable Floor floor, StaleRead stale) {
+      this.stale.add(stale);
       this.isGuarded = floor != null;
       this.shown = floor == null ? List.of() : Questions.demanded(floor);
     }
 
-    void require(Floor floor) {
+    void require(Floor floor, StaleRead read) {
+      stale.add(read);
       try {
         Questions.requireShown(floor, shown);
       } catch (UnmetException error) {
@@ -594,6 +680,7 @@ final class Traffic<K, V> {
     final @Nullable Transaction transaction;
     private final Kind kind;
     private final Context context;
+    private final List<StaleRead> stale;
     private final @Nullable StackTraceElement site;
     private final boolean isGuarded;
     private final int lost;
@@ -605,6 +692,7 @@ final class Traffic<K, V> {
       this.transaction = transaction;
       this.kind = sending.kind;
       this.context = sending.context;
+      this.stale = transaction == null ? List.of(sending.stale) : transaction.stale;
       this.site = sending.site;
       boolean mayWrite =
           transaction == null ? kind.mayWrite() : Commands.mayWrite(transaction.kinds);
@@ -645,11 +733,22 @@ final class Traffic<K, V> {
         super.completeExceptionally(
             new RedisException("the connection was lost while it read under a barrier"));
       } else {
+        if (isAnswered()) {
+          stale.forEach(StaleRead::answered);
+        }
         super.complete();
       }
       if (transaction != null) {
         transaction.end();
       }
+    }
+
+    /** Returns whether its reads, if any, are answered: it is no error, and was carried out. */
+    private boolean isAnswered() {
+      CommandOutput<K, V, T> output = getOutput();
+      return output == null
+          || (!output.hasError()
+              && !(output.get() instanceof TransactionResult all && all.wasDiscarded()));
     }
 
     @Override

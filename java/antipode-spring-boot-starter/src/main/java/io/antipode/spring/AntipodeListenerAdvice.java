@@ -33,8 +33,9 @@ public final class AntipodeListenerAdvice implements MethodInterceptor {
     if (data == null) {
       return invocation.proceed();
     }
-    try (ScopeBlock message = channels.handling(data)) {
-      return arguments[0] instanceof Channel channel
+    Channel channel = arguments[0] instanceof Channel given ? given : null;
+    try (ScopeBlock message = channels.handling(channel, data)) {
+      return channel != null
           ? listened(invocation, new MessageChannel(channels.of(channel), message.scope()), message)
           : invocation.proceed();
     }

@@ -21,7 +21,8 @@ public record AntipodeMySqlProperties(Map<String, Pool> pools) {
   /**
    * One pool.
    *
-   * @param datastore the name that every service spells alike
+   * @param datastore the name that every service spells alike; by default as {@code
+   *     antipode.datastores} names the pool's address
    * @param readsFrom whether its server is the primary, which is the default, or a replica
    * @param url of that server, where barriers wait; by default that of the pool
    * @param username who asks there; by default the pool's
@@ -34,12 +35,29 @@ public record AntipodeMySqlProperties(Map<String, Pool> pools) {
    *     another; none by default
    */
   public record Pool(
-      String datastore,
+      @Nullable String datastore,
       @Nullable ReadsFrom readsFrom,
       @Nullable String url,
       @Nullable String username,
       @Nullable String password,
       boolean oneServer,
       @Nullable Set<String> readonlyFunctions,
-      @Nullable Set<String> tables) {}
+      @Nullable Set<String> tables) {
+    /** Returns what is said of a pool by the name of its bean, and else by its address. */
+    static Pool of(@Nullable Pool named, @Nullable DatastoreRule rule) {
+      Pool said = named == null ? new Pool(null, null, null, null, null, false, null, null) : named;
+      if (rule == null || (said.datastore != null && !said.datastore.equals(rule.datastore()))) {
+        return said;
+      }
+      return new Pool(
+          rule.datastore(),
+          said.readsFrom == null ? rule.readsFrom() : said.readsFrom,
+          said.url,
+          said.username,
+          said.password,
+          said.oneServer || Boolean.TRUE.equals(rule.oneServer()),
+          said.readonlyFunctions,
+          said.tables);
+    }
+  }
 }

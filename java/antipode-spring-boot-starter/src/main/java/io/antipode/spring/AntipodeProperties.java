@@ -28,7 +28,7 @@ import org.springframework.boot.context.properties.ConfigurationProperties;
  *     1
  * @param sessionMaxAge for how long a session cookie carries what a request wrote; default 60
  * @param session the session cookie; without keys there is none
- * @param onStale what such a read does whose time is up: serve or raise
+ * @param onStale what such a read does whose time is up: serve, raise or primary
  * @param onUnscoped what happens without a scope: raise or report
  * @param egress the datastores that may be named outside of this process; all by default
  * @param egressHosts the hosts to which clients send lineages; all by default

@@ -13,6 +13,7 @@ import org.springframework.amqp.rabbit.connection.AbstractConnectionFactory;
 import org.springframework.amqp.rabbit.connection.ConnectionFactory;
 import org.springframework.amqp.rabbit.core.RabbitTemplate;
 import org.springframework.beans.factory.BeanFactory;
+import org.springframework.beans.factory.ListableBeanFactory;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.beans.factory.config.BeanPostProcessor;
@@ -27,26 +28,31 @@ import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
 import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Import;
+import org.springframework.core.env.Environment;
 
 /** Lets messages of Spring AMQP carry lineages. Each bean backs off for one of yours. */
 @AutoConfiguration(after = RabbitAutoConfiguration.class)
 @ConditionalOnClass({RabbitTemplate.class, RabbitMqInstrumentation.class})
+@Import(DatastoresConfiguration.class)
 @EnableConfigurationProperties(AntipodeRabbitProperties.class)
 public class AntipodeRabbitAutoConfiguration {
   private static final String TEMPLATE = "rabbitTemplate";
 
   /** Says how the broker is called, and whether readers have receipts. */
-  @Bean
+  @Bean(BrokerNames.DEFAULT)
   @ConditionalOnMissingBean
   RabbitMqInstrumentation antipodeRabbitMq(AntipodeRabbitProperties properties) {
-    return RabbitMqInstrumentation.of(properties.datastore());
+    return RabbitMqInstrumentation.of(BrokerNames.named(properties.datastore()));
   }
 
   /** Instruments channels. */
   @Bean
   @ConditionalOnMissingBean
-  AntipodeRabbitChannels antipodeRabbitChannels(RabbitMqInstrumentation instrumentation) {
-    return new AntipodeRabbitChannels(instrumentation);
+  AntipodeRabbitChannels antipodeRabbitChannels(
+      RabbitMqInstrumentation instrumentation, Environment environment, ListableBeanFactory beans) {
+    return new AntipodeRabbitChannels(
+        instrumentation, new BrokerNames(environment, beans)::byAddress);
   }
 
   /** Gives messages of listeners a scope. */
@@ -99,8 +105,12 @@ public class AntipodeRabbitAutoConfiguration {
    */
   @Bean
   static BeanPostProcessor antipodeRabbitBeans(
+      Environment environment,
+      ListableBeanFactory beans,
       ObjectProvider<AntipodeRabbitChannels> channels,
-      ObjectProvider<AntipodeListenerAdvice> advice) {
+      ObjectProvider<AntipodeListenerAdvice> advice,
+      ObjectProvider<InstrumentedBeans> report) {
+    BrokerNames names = new BrokerNames(environment, beans);
     return new BeanPostProcessor() {
       @Override
       public Object postProcessAfterInitialization(Object bean, String name) {
@@ -108,9 +118,12 @@ public class AntipodeRabbitAutoConfiguration {
           return bean;
         }
         if (bean instanceof AbstractConnectionFactory connections) {
+          if (names.areKnown()) {
+            report.getObject().instrumented(name, names.of(connections), null, null);
+          }
           connections.addChannelListener(
               (channel, isTransactional) ->
-                  Objects.requireNonNull(channels.getObject().of(channel)));
+                  Objects.requireNonNull(channels.getObject().of(channel, connections)));
         } else if (bean instanceof BaseRabbitListenerContainerFactory<?> containers) {
           containers.setAdviceChain(with(containers.getAdviceChain(), advice.getObject()));
         }

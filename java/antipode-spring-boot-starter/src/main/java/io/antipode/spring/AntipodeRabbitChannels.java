@@ -9,8 +9,11 @@ import io.antipode.request.ScopeBlock;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 import org.springframework.amqp.core.Message;
 import org.springframework.amqp.rabbit.connection.ChannelProxy;
+import org.springframework.amqp.rabbit.connection.ConnectionFactory;
 
 /**
  * The channels of Spring's connections, each instrumented once, and the scopes of messages. Shared
@@ -18,24 +21,52 @@ import org.springframework.amqp.rabbit.connection.ChannelProxy;
  */
 public final class AntipodeRabbitChannels {
   private final RabbitMqInstrumentation instrumentation;
-  private final Map<Channel, Channel> faces = new HashMap<>();
+
+  /** Those that a rule names by their address; null of others. */
+  private final Function<ConnectionFactory, @Nullable RabbitMqInstrumentation> rule;
+
+  private final Map<Channel, Instrumented> faces = new HashMap<>();
+
+  private record Instrumented(Channel face, RabbitMqInstrumentation instrumentation) {}
 
   /** Instruments channels as a datastore's. */
   public AntipodeRabbitChannels(RabbitMqInstrumentation instrumentation) {
+    this(instrumentation, connections -> null);
+  }
+
+  /** Instruments channels as a datastore's, but those of connections that a rule names. */
+  AntipodeRabbitChannels(
+      RabbitMqInstrumentation instrumentation,
+      Function<ConnectionFactory, @Nullable RabbitMqInstrumentation> rule) {
     this.instrumentation = instrumentation;
+    this.rule = rule;
+  }
+
+  private RabbitMqInstrumentation instrumentation(ConnectionFactory connections) {
+    RabbitMqInstrumentation named = rule.apply(connections);
+    return named == null ? instrumentation : named;
   }
 
   /** Returns the instrumented proxy of a channel, of that which stands after one of Spring's. */
+  Channel of(Channel channel, ConnectionFactory connections) {
+    return instrumented(channel, instrumentation(connections)).face;
+  }
+
+  /** As {@link #of(Channel, ConnectionFactory)}, of a channel that may be instrumented already. */
   Channel of(Channel channel) {
+    return instrumented(channel, instrumentation).face;
+  }
+
+  private Instrumented instrumented(Channel channel, RabbitMqInstrumentation how) {
     Channel target = channel instanceof ChannelProxy proxy ? proxy.getTargetChannel() : channel;
-    Channel face;
+    Instrumented made;
     synchronized (faces) {
-      Channel held = faces.get(target);
+      Instrumented held = faces.get(target);
       if (held != null) {
         return held;
       }
-      face = instrumentation.instrument(target);
-      faces.put(target, face);
+      made = new Instrumented(how.instrument(target), how);
+      faces.put(target, made);
     }
     target.addShutdownListener(
         signal -> {
@@ -43,27 +74,35 @@ public final class AntipodeRabbitChannels {
             faces.remove(target);
           }
         });
-    return face;
+    return made;
   }
 
-  /** Opens the scope of a message, or of messages that are handled together. */
-  ScopeBlock handling(Object data) {
+  /**
+   * Opens the scope of a message, or of messages that are handled together.
+   *
+   * @param channel on which they came; null where that is not known
+   */
+  ScopeBlock handling(@Nullable Channel channel, Object data) {
+    RabbitMqInstrumentation how =
+        channel == null ? instrumentation : instrumented(channel, instrumentation).instrumentation;
     List<?> messages = data instanceof List<?> batch ? batch : List.of(data);
-    Lineage[] found =
-        messages.stream()
-            .filter(Message.class::isInstance)
-            .map(each -> lineage((Message) each))
-            .toArray(Lineage[]::new);
-    return Antipode.scope(Lineage.empty().merge(found));
+    List<Message> handled =
+        messages.stream().filter(Message.class::isInstance).map(Message.class::cast).toList();
+    Lineage[] found = handled.stream().map(each -> lineage(how, each)).toArray(Lineage[]::new);
+    ScopeBlock block = Antipode.scope(Lineage.empty().merge(found));
+    for (Message each : handled) {
+      how.began(block.scope(), each.getMessageProperties().getHeaders());
+    }
+    return block;
   }
 
   /** Merges what a message depends on into the current scope, where there is one. */
-  Message merged(Message message) {
-    Recording.recordRead(lineage(message));
+  Message merged(Message message, ConnectionFactory connections) {
+    Recording.recordRead(lineage(instrumentation(connections), message));
     return message;
   }
 
-  private Lineage lineage(Message message) {
-    return instrumentation.lineage(message.getMessageProperties().getHeaders());
+  private static Lineage lineage(RabbitMqInstrumentation how, Message message) {
+    return how.lineage(message.getMessageProperties().getHeaders());
   }
 }

@@ -26,7 +26,7 @@ public class AntipodeRabbitTemplate extends RabbitTemplate {
       ConnectionFactory connectionFactory, AntipodeRabbitChannels channels) {
     super(connectionFactory);
     this.channels = channels;
-    super.setAfterReceivePostProcessors(channels::merged);
+    super.setAfterReceivePostProcessors(this::merged);
   }
 
   /** Makes a template that is set up as another one is, which is not used any more. */
@@ -38,7 +38,7 @@ public class AntipodeRabbitTemplate extends RabbitTemplate {
     ReflectionUtils.doWithLocalFields(
         RabbitTemplate.class, field -> copyEntries(field, template, made));
     made.setBeanFactory(beans);
-    made.addAfterReceivePostProcessors(channels::merged);
+    made.addAfterReceivePostProcessors(made::merged);
     return made;
   }
 
@@ -58,14 +58,15 @@ public class AntipodeRabbitTemplate extends RabbitTemplate {
   @Override
   public void setAfterReceivePostProcessors(MessagePostProcessor... processors) {
     super.setAfterReceivePostProcessors(processors);
-    super.addAfterReceivePostProcessors(channels::merged);
+    super.addAfterReceivePostProcessors(this::merged);
   }
 
   /** Publishes on the instrumented channel, within the observation of Spring's. */
   @Override
   protected void sendToRabbit(
       Channel channel, String exchange, String routingKey, boolean mandatory, Message message) {
-    super.sendToRabbit(channels.of(channel), exchange, routingKey, mandatory, message);
+    super.sendToRabbit(
+        channels.of(channel, getConnectionFactory()), exchange, routingKey, mandatory, message);
   }
 
   /** A reply may have been received by another thread: it is merged here. */
@@ -73,6 +74,10 @@ public class AntipodeRabbitTemplate extends RabbitTemplate {
   protected @Nullable Message doSendAndReceive(
       String exchange, String routingKey, Message message, @Nullable CorrelationData correlation) {
     Message reply = super.doSendAndReceive(exchange, routingKey, message, correlation);
-    return reply == null ? null : channels.merged(reply);
+    return reply == null ? null : merged(reply);
+  }
+
+  private Message merged(Message message) {
+    return channels.merged(message, getConnectionFactory());
   }
 }

@@ -21,11 +21,22 @@ public record AntipodeRedisProperties(Map<String, Connections> factories) {
   /**
    * The connections of one factory.
    *
-   * @param datastore the name that every service spells alike
+   * @param datastore the name that every service spells alike; by default as {@code
+   *     antipode.datastores} names the factory's address
    * @param readsFrom whether its server is the primary, which is the default, or a replica
    * @param url of that server, where barriers wait, as {@code redis://user:password@host:port}; by
    *     default that of the factory
    */
   public record Connections(
-      String datastore, @Nullable ReadsFrom readsFrom, @Nullable String url) {}
+      @Nullable String datastore, @Nullable ReadsFrom readsFrom, @Nullable String url) {
+    /** Returns what is said of a factory by the name of its bean, and else by its address. */
+    static Connections of(@Nullable Connections named, @Nullable DatastoreRule rule) {
+      Connections said = named == null ? new Connections(null, null, null) : named;
+      if (rule == null || (said.datastore != null && !said.datastore.equals(rule.datastore()))) {
+        return said;
+      }
+      return new Connections(
+          rule.datastore(), said.readsFrom == null ? rule.readsFrom() : said.readsFrom, said.url);
+    }
+  }
 }

@@ -1,115 +1,152 @@
 package io.antipode.spring;
 
-import com.zaxxer.hikari.HikariDataSource;
+import io.antipode.ConfigurationException;
 import io.antipode.barrier.ReadsFrom;
 import io.antipode.mysql.MySqlShim;
 import io.antipode.runtime.KillSwitch;
 import io.antipode.spring.AntipodeMySqlProperties.Pool;
-import java.sql.SQLException;
+import io.antipode.spring.DatastoreRule.Store;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Objects;
+import java.util.Map;
 import java.util.Set;
-import java.util.stream.Stream;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.DisposableBean;
 import org.springframework.beans.factory.ListableBeanFactory;
+import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.SmartInitializingSingleton;
 import org.springframework.beans.factory.config.BeanPostProcessor;
-import org.springframework.util.ClassUtils;
 
-/** Puts pools that properties name under shims, which are closed with the application. */
+/**
+ * Puts pools under shims that properties name, by their bean or by their address. Shims are closed
+ * with the application.
+ */
 final class DataSourceInstrumentation
     implements BeanPostProcessor, SmartInitializingSingleton, DisposableBean {
-  private static final boolean HAS_HIKARI =
-      ClassUtils.isPresent(
-          "com.zaxxer.hikari.HikariDataSource", DataSourceInstrumentation.class.getClassLoader());
-
-  private static final List<Class<?>> ROUTING =
-      Stream.of("lookup.AbstractRoutingDataSource", "LazyConnectionDataSourceProxy")
-          .map(name -> "org.springframework.jdbc.datasource." + name)
-          .filter(
-              name -> ClassUtils.isPresent(name, DataSourceInstrumentation.class.getClassLoader()))
-          .<Class<?>>map(
-              name ->
-                  ClassUtils.resolveClassName(
-                      name, DataSourceInstrumentation.class.getClassLoader()))
-          .toList();
-
-  private static final String TRACKING = "trackSessionState";
-
   private final NamedBeans<Pool> properties;
+  private final DatastoreRules rules;
   private final ListableBeanFactory beans;
+  private final ObjectProvider<InstrumentedBeans> report;
   private final List<MySqlShim> shims = new ArrayList<>();
 
-  DataSourceInstrumentation(AntipodeMySqlProperties properties, ListableBeanFactory beans) {
+  /** What chooses among pools by an application's own word. */
+  private final List<DataSource> routers = new ArrayList<>();
+
+  /** Sources whose connections are instrumented, and by their beans the pools that are not. */
+  private final List<DataSource> instrumented = new ArrayList<>();
+
+  private final Map<String, JdbcPool> others = new LinkedHashMap<>();
+
+  DataSourceInstrumentation(
+      AntipodeMySqlProperties properties,
+      DatastoreRules rules,
+      ListableBeanFactory beans,
+      ObjectProvider<InstrumentedBeans> report) {
+    this.rules = rules;
     this.beans = beans;
+    this.report = report;
     this.properties = new NamedBeans<>("antipode.mysql.pools", properties.pools());
   }
 
   @Override
   public Object postProcessAfterInitialization(Object bean, String name) {
-    Pool pool = bean instanceof DataSource ? properties.find(name) : null;
-    if (pool == null || KillSwitch.isDisabled()) {
+    if (!(bean instanceof DataSource source) || KillSwitch.isDisabled()) {
       return bean;
     }
-    DataSource source = (DataSource) bean;
-    return HAS_HIKARI && Hikari.isIn(source) && !isRouting(source)
-        ? Hikari.instrument(this, name, pool, source)
-        : instrumented(
-            shim(name, pool, pool.url(), pool.username(), pool.password()), pool, source);
-  }
-
-  /** What chooses among several pools is not to be named: the pools are, each with its server. */
-  private static boolean isRouting(DataSource source) {
-    return ROUTING.stream().anyMatch(type -> within(source, type) != null);
-  }
-
-  /** Returns what a decorator stands for; null for none of a type. */
-  private static <T> @Nullable T within(DataSource source, Class<T> type) {
-    try {
-      return source.isWrapperFor(type) ? source.unwrap(type) : null;
-    } catch (SQLException | RuntimeException error) {
-      return null;
+    Pool named = properties.find(name);
+    if (named == null && JdbcPool.isRouting(source)) {
+      if (JdbcPool.isRouter(source)) {
+        routers.add(source);
+      }
+      return bean;
     }
+    if (named == null && MySqlShim.of(source) != null) {
+      instrumented.add(source);
+      return bean;
+    }
+    JdbcPool pool = JdbcPool.of(source);
+    DatastoreRule rule = rules.find(Store.MYSQL, pool.places(), pool.schema());
+    if (named == null && rule == null) {
+      if (pool.mayBeOurs()) {
+        others.put(name, pool);
+      }
+      return bean;
+    }
+    DataSource made = instrumented(name, Pool.of(named, rule), pool);
+    instrumented.add(made);
+    return made;
   }
 
   @Override
   public void afterSingletonsInstantiated() {
-    if (!KillSwitch.isDisabled()) {
-      properties.requireBeans(beans, DataSource.class);
+    if (KillSwitch.isDisabled()) {
+      return;
+    }
+    properties.requireBeans(beans, DataSource.class);
+    if (StaleReads.goToPrimary()) {
+      shims.forEach(this::requirePrimary);
+    }
+    others.forEach(
+        (name, pool) -> {
+          if (instrumented.stream().noneMatch(pool::isIn)) {
+            report.getObject().notInstrumented(name, pool.described());
+          }
+        });
+  }
+
+  /** A read can go to the primary where a router sends it there before it is made. */
+  private void requirePrimary(MySqlShim shim) {
+    if (shim.readsFrom() == ReadsFrom.PRIMARY) {
+      return;
+    }
+    String datastore = shim.datastore();
+    boolean hasPrimary =
+        shims.stream()
+            .anyMatch(
+                other ->
+                    other.readsFrom() == ReadsFrom.PRIMARY && other.datastore().equals(datastore));
+    if (!hasPrimary || routers.isEmpty()) {
+      throw new ConfigurationException(
+          "antipode.on-stale=primary needs, for the replica of "
+              + datastore
+              + ", an instrumented pool of its primary, and a data source over both that asks where"
+              + " to read: make one with PrimaryWhenStaleDataSource, or ask Barriers.readsFrom in an"
+              + " AbstractRoutingDataSource");
     }
   }
 
-  private static DataSource instrumented(MySqlShim shim, Pool pool, DataSource source) {
-    Set<String> tables = pool.tables();
+  private DataSource instrumented(String name, Pool said, JdbcPool pool) {
+    pool.track();
+    MySqlShim shim = shim(name, said, pool);
+    String how = pool.isTracked() ? "tracked" : "asked after each commit";
+    report.getObject().instrumented(name, shim.datastore(), shim.readsFrom(), how);
+    Set<String> tables = said.tables();
     return tables == null || tables.isEmpty()
-        ? shim.instrument(source)
-        : shim.instrument(source, tables);
+        ? shim.instrument(pool.source())
+        : shim.instrument(pool.source(), tables);
   }
 
-  private MySqlShim shim(
-      String name,
-      Pool pool,
-      @Nullable String url,
-      @Nullable String user,
-      @Nullable String password) {
-    properties.requireDatastore(name, pool.datastore());
+  private MySqlShim shim(String name, Pool said, JdbcPool pool) {
+    String datastore = properties.requireDatastore(name, said.datastore());
+    String url = either(said.url(), pool.url());
     if (url == null) {
       throw properties.refused(name, ".url: of this kind of pool it cannot be found out");
     }
-    MySqlShim.Builder builder = MySqlShim.builder(pool.datastore(), url);
+    MySqlShim.Builder builder = MySqlShim.builder(datastore, url);
+    String user = either(said.username(), pool.user());
+    String password = either(said.password(), pool.password());
     if (user != null) {
       builder.user(user, password == null ? "" : password);
     }
-    if (pool.readsFrom() == ReadsFrom.REPLICA) {
+    if (said.readsFrom() == ReadsFrom.REPLICA) {
       builder.readsFrom(ReadsFrom.REPLICA);
     }
-    if (pool.oneServer()) {
+    if (said.oneServer()) {
       builder.oneServer();
     }
-    Set<String> readonly = pool.readonlyFunctions();
+    Set<String> readonly = said.readonlyFunctions();
     if (readonly != null) {
       builder.readonlyFunctions(readonly);
     }
@@ -118,28 +155,8 @@ final class DataSourceInstrumentation
     return shim;
   }
 
-  /** What is known of pools of HikariCP, which are Boot's own, and may be decorated. */
-  private static final class Hikari {
-    static boolean isIn(DataSource source) {
-      return within(source, HikariDataSource.class) != null;
-    }
-
-    static DataSource instrument(
-        DataSourceInstrumentation all, String name, Pool pool, DataSource source) {
-      HikariDataSource hikari = Objects.requireNonNull(within(source, HikariDataSource.class));
-      String url = hikari.getJdbcUrl();
-      if (!hikari.isRunning() && url != null && url.startsWith("jdbc:mysql:")) {
-        hikari.getDataSourceProperties().putIfAbsent(TRACKING, "true");
-      }
-      MySqlShim shim =
-          all.shim(
-              name,
-              pool,
-              pool.url() == null ? url : pool.url(),
-              pool.username() == null ? hikari.getUsername() : pool.username(),
-              pool.password() == null ? hikari.getPassword() : pool.password());
-      return instrumented(shim, pool, source);
-    }
+  private static @Nullable String either(@Nullable String said, @Nullable String found) {
+    return said == null ? found : said;
   }
 
   @Override

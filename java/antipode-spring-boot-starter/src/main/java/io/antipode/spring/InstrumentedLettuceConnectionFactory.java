@@ -1,5 +1,6 @@
 package io.antipode.spring;
 
+import io.antipode.barrier.Places;
 import io.antipode.redis.RedisShim;
 import io.lettuce.core.AbstractRedisClient;
 import io.lettuce.core.api.StatefulConnection;
@@ -8,15 +9,22 @@ import io.lettuce.core.codec.RedisCodec;
 import io.lettuce.core.pubsub.StatefulRedisPubSubConnection;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import org.jspecify.annotations.Nullable;
 import org.springframework.beans.DirectFieldAccessor;
+import org.springframework.data.redis.RedisConnectionFailureException;
 import org.springframework.data.redis.connection.RedisStandaloneConfiguration;
 import org.springframework.data.redis.connection.lettuce.LettuceConnection.PipeliningFlushPolicy;
 import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactory;
 import org.springframework.data.redis.connection.lettuce.LettuceConnectionProvider;
+import org.springframework.data.redis.connection.lettuce.LettucePoolingClientConfiguration;
 
 /** A factory of Lettuce's connections, as another one is configured, that instruments them. */
 final class InstrumentedLettuceConnectionFactory extends LettuceConnectionFactory {
   private final RedisShim shim;
+  private volatile @Nullable Provider provider;
+
+  /** Shared by reads that other factories send here; Lettuce closes it with the client. */
+  private @Nullable StatefulRedisConnection<?, ?> shared;
 
   InstrumentedLettuceConnectionFactory(
       LettuceConnectionFactory plain, RedisStandaloneConfiguration server, RedisShim shim) {
@@ -38,10 +46,30 @@ final class InstrumentedLettuceConnectionFactory extends LettuceConnectionFactor
   @Override
   protected LettuceConnectionProvider doCreateConnectionProvider(
       AbstractRedisClient client, RedisCodec<?, ?> codec) {
-    return new Provider(super.doCreateConnectionProvider(client, codec), shim);
+    Provider made = new Provider(super.doCreateConnectionProvider(client, codec), shim, places());
+    provider = made;
+    return made;
   }
 
-  private record Provider(LettuceConnectionProvider plain, RedisShim shim)
+  private @Nullable Places places() {
+    return getClientConfiguration() instanceof LettucePoolingClientConfiguration pooled
+        ? Places.of(pooled.getPoolConfig()::getMaxTotal)
+        : null;
+  }
+
+  /** Returns an instrumented connection for reads that would be stale at a replica. */
+  synchronized StatefulRedisConnection<?, ?> shared() {
+    Provider by = provider;
+    if (by == null) {
+      throw new RedisConnectionFailureException("the primary's factory has not started");
+    }
+    if (shared == null || !shared.isOpen()) {
+      shared = by.getConnection(StatefulRedisConnection.class);
+    }
+    return shared;
+  }
+
+  private record Provider(LettuceConnectionProvider plain, RedisShim shim, @Nullable Places places)
       implements LettuceConnectionProvider {
     @Override
     public <T extends StatefulConnection<?, ?>> T getConnection(Class<T> type) {
@@ -58,10 +86,11 @@ final class InstrumentedLettuceConnectionFactory extends LettuceConnectionFactor
     }
 
     private Object instrumented(StatefulConnection<?, ?> connection) {
-      return connection instanceof StatefulRedisConnection<?, ?> commands
-              && !(connection instanceof StatefulRedisPubSubConnection<?, ?>)
-          ? shim.instrument(commands)
-          : connection;
+      if (!(connection instanceof StatefulRedisConnection<?, ?> commands)
+          || connection instanceof StatefulRedisPubSubConnection<?, ?>) {
+        return connection;
+      }
+      return places == null ? shim.instrument(commands) : shim.instrument(commands, places);
     }
 
     @Override

@@ -61,14 +61,15 @@ final class NamedBeans<T> {
   }
 
   /**
-   * Checks what properties name as the datastore of a bean.
+   * Returns what properties name as the datastore of a bean.
    *
    * @throws ConfigurationException if they name none
    */
-  void requireDatastore(String bean, @Nullable String datastore) {
+  String requireDatastore(String bean, @Nullable String datastore) {
     if (datastore == null || datastore.isBlank()) {
       throw refused(bean, ".datastore names the datastore, as every service does");
     }
+    return datastore;
   }
 
   /** Returns what says that the properties of a bean cannot be kept. */

@@ -4,14 +4,22 @@ import io.antipode.barrier.ReadsFrom;
 import io.antipode.redis.RedisShim;
 import io.antipode.runtime.KillSwitch;
 import io.antipode.spring.AntipodeRedisProperties.Connections;
+import io.antipode.spring.DatastoreRule.Store;
 import io.lettuce.core.RedisURI;
+import io.lettuce.core.resource.ClientResources;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
+import org.springframework.beans.FatalBeanException;
 import org.springframework.beans.factory.DisposableBean;
 import org.springframework.beans.factory.ListableBeanFactory;
+import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.SmartInitializingSingleton;
-import org.springframework.beans.factory.config.BeanPostProcessor;
+import org.springframework.beans.factory.config.DestructionAwareBeanPostProcessor;
+import org.springframework.data.redis.RedisConnectionFailureException;
 import org.springframework.data.redis.connection.RedisConnectionFactory;
 import org.springframework.data.redis.connection.RedisStandaloneConfiguration;
 import org.springframework.data.redis.connection.jedis.JedisConnectionFactory;
@@ -19,31 +27,60 @@ import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactor
 import org.springframework.util.ClassUtils;
 
 /**
- * Puts an instrumented factory in the place of each that properties name, before that has begun to
- * connect. Shims are closed with the application.
+ * Puts an instrumented factory in the place of each that properties name, by its bean or by its
+ * address, before that has begun to connect. Shims are closed with the application.
  */
 final class RedisInstrumentation
-    implements BeanPostProcessor, SmartInitializingSingleton, DisposableBean {
-  private static final boolean HAS_JEDIS =
+    implements DestructionAwareBeanPostProcessor, SmartInitializingSingleton, DisposableBean {
+  static final boolean HAS_JEDIS =
       ClassUtils.isPresent(
           "redis.clients.jedis.Jedis", RedisInstrumentation.class.getClassLoader());
 
   private final NamedBeans<Connections> properties;
+  private final DatastoreRules rules;
   private final ListableBeanFactory beans;
+  private final ObjectProvider<InstrumentedBeans> report;
   private final List<AutoCloseable> opened = new ArrayList<>();
 
-  RedisInstrumentation(AntipodeRedisProperties properties, ListableBeanFactory beans) {
+  /** By their datastore and database, the factories that lead to the primary. */
+  private final Map<String, InstrumentedLettuceConnectionFactory> primaries =
+      new ConcurrentHashMap<>();
+
+  /** By their beans, the datastore and database of factories that lead to a replica. */
+  private final Map<String, String> replicas = new LinkedHashMap<>();
+
+  private final List<String> replicasOfJedis = new ArrayList<>();
+
+  RedisInstrumentation(
+      AntipodeRedisProperties properties,
+      DatastoreRules rules,
+      ListableBeanFactory beans,
+      ObjectProvider<InstrumentedBeans> report) {
+    this.rules = rules;
     this.beans = beans;
+    this.report = report;
     this.properties = new NamedBeans<>("antipode.redis.factories", properties.factories());
   }
 
   @Override
   public Object postProcessBeforeInitialization(Object bean, String name) {
-    Connections connections = bean instanceof RedisConnectionFactory ? properties.find(name) : null;
-    if (connections == null || KillSwitch.isDisabled()) {
+    if (!(bean instanceof RedisConnectionFactory) || KillSwitch.isDisabled()) {
       return bean;
     }
-    properties.requireDatastore(name, connections.datastore());
+    RedisPlace place = RedisPlace.of(bean);
+    DatastoreRule rule = rules.find(Store.REDIS, place.places(), place.database());
+    Connections named = properties.find(name);
+    if (named == null && rule == null) {
+      report
+          .getObject()
+          .notInstrumented(
+              name, DatastoreRule.described(Store.REDIS, place.places(), place.database()));
+      return bean;
+    }
+    Connections connections = Connections.of(named, rule);
+    if (rule != null && Boolean.FALSE.equals(rule.oneServer())) {
+      throw properties.refused(name, ": clients of Java take no one_server=false for Redis");
+    }
     if (bean instanceof LettuceConnectionFactory lettuce) {
       return lettuce(name, connections, lettuce);
     }
@@ -55,9 +92,36 @@ final class RedisInstrumentation
 
   @Override
   public void afterSingletonsInstantiated() {
-    if (!KillSwitch.isDisabled()) {
-      properties.requireBeans(beans, RedisConnectionFactory.class);
+    if (KillSwitch.isDisabled()) {
+      return;
     }
+    properties.requireBeans(beans, RedisConnectionFactory.class);
+    if (StaleReads.goToPrimary()) {
+      replicas.forEach(this::requirePrimary);
+      for (String name : replicasOfJedis) {
+        throw properties.refused(
+            name, ": on-stale=primary needs Lettuce: Jedis makes no read at the primary");
+      }
+    }
+  }
+
+  private void requirePrimary(String name, String place) {
+    if (!primaries.containsKey(place)) { // It may be made as it is needed.
+      Map<String, ?> unused = beans.getBeansOfType(RedisConnectionFactory.class);
+    }
+    if (!primaries.containsKey(place)) {
+      throw properties.refused(
+          name,
+          ": on-stale=primary needs a factory of Lettuce that connects to the primary of " + place);
+    }
+  }
+
+  private InstrumentedLettuceConnectionFactory primary(String place) {
+    InstrumentedLettuceConnectionFactory factory = primaries.get(place);
+    if (factory == null) {
+      throw new RedisConnectionFailureException("no factory connects to the primary of " + place);
+    }
+    return factory;
   }
 
   private InstrumentedLettuceConnectionFactory lettuce(
@@ -65,30 +129,41 @@ final class RedisInstrumentation
     @Nullable RedisStandaloneConfiguration server = plain.getStandaloneConfiguration();
     if (plain.isClusterAware()
         || plain.isRedisSentinelAware()
+        || plain.getSocketConfiguration() != null
         || plain.getClientConfiguration().getReadFrom().isPresent()
         || server == null) {
       throw properties.refused(name, ": a factory is instrumented that connects to one server");
     }
     boolean isSecure = plain.getClientConfiguration().isUseSsl();
-    RedisShim.Builder builder = shim(connections, server, isSecure);
+    RedisShim.Builder builder = shim(name, connections, server, isSecure);
     plain.getClientConfiguration().getClientResources().ifPresent(builder::resources);
+    String place =
+        properties.requireDatastore(name, connections.datastore()) + "/" + server.getDatabase();
+    builder.primary(() -> primary(place).shared());
+    RedisShim shim = registered(name, builder);
     InstrumentedLettuceConnectionFactory instrumented =
-        new InstrumentedLettuceConnectionFactory(plain, server, registered(builder));
+        new InstrumentedLettuceConnectionFactory(plain, server, shim);
     opened.add(0, instrumented::destroy);
+    if (shim.readsFrom() == ReadsFrom.REPLICA) {
+      replicas.put(name, place);
+    } else {
+      primaries.put(place, instrumented);
+    }
     return instrumented;
   }
 
-  private RedisShim registered(RedisShim.Builder builder) {
+  private RedisShim registered(String name, RedisShim.Builder builder) {
     RedisShim shim = builder.register();
     opened.add(shim);
+    report.getObject().instrumented(name, shim.datastore(), shim.readsFrom(), null);
     return shim;
   }
 
-  private static RedisShim.Builder shim(
-      Connections connections, RedisStandaloneConfiguration server, boolean isSecure) {
+  private RedisShim.Builder shim(
+      String name, Connections connections, RedisStandaloneConfiguration server, boolean isSecure) {
     RedisShim.Builder builder =
         RedisShim.builder(
-            connections.datastore(),
+            properties.requireDatastore(name, connections.datastore()),
             connections.url() == null
                 ? address(server, isSecure)
                 : RedisURI.create(connections.url()));
@@ -129,17 +204,37 @@ final class RedisInstrumentation
             name, ": a factory is instrumented that connects to one server");
       }
       boolean isSecure = plain.getClientConfiguration().isUseSsl();
+      RedisShim shim = all.registered(name, all.shim(name, connections, server, isSecure));
       InstrumentedJedisConnectionFactory instrumented =
-          new InstrumentedJedisConnectionFactory(
-              plain, server, all.registered(shim(connections, server, isSecure)));
+          new InstrumentedJedisConnectionFactory(plain, server, shim);
+      if (shim.readsFrom() == ReadsFrom.REPLICA) {
+        all.replicasOfJedis.add(name);
+      }
       all.opened.add(0, instrumented::destroy);
       return instrumented;
     }
   }
 
+  /** The shims' own connections go before the threads that they share with the application's. */
+  @Override
+  public void postProcessBeforeDestruction(Object bean, String name) {
+    try {
+      destroy();
+    } catch (Exception error) {
+      throw new FatalBeanException("what was opened before " + name + " does not close", error);
+    }
+  }
+
+  @Override
+  public boolean requiresDestruction(Object bean) {
+    return bean instanceof ClientResources;
+  }
+
   @Override
   public void destroy() throws Exception {
-    for (AutoCloseable each : opened) {
+    List<AutoCloseable> closing = List.copyOf(opened);
+    opened.clear();
+    for (AutoCloseable each : closing) {
       each.close();
     }
   }

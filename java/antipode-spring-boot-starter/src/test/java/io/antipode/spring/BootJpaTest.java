@@ -6,6 +6,9 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
 import io.antipode.Antipode;
+import io.antipode.OnStale;
+import io.antipode.ReadBarriers;
+import io.antipode.Settings;
 import io.antipode.barrier.BarrierOptions;
 import io.antipode.barrier.BarrierResult;
 import io.antipode.barrier.BarrierTimeoutException;
@@ -14,8 +17,10 @@ import io.antipode.barrier.StaleSnapshotException;
 import io.antipode.lab.Lab;
 import io.antipode.lineage.Lineage;
 import io.antipode.lineage.WriteId;
+import io.antipode.propagation.AntipodePropagator;
 import io.antipode.request.ScopeBlock;
 import io.antipode.runtime.Counts;
+import io.opentelemetry.context.Context;
 import jakarta.persistence.Entity;
 import jakarta.persistence.Id;
 import jakarta.persistence.Table;
@@ -24,7 +29,9 @@ import java.sql.DriverManager;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.stream.Stream;
 import javax.sql.DataSource;
@@ -50,9 +57,11 @@ import org.springframework.dao.DuplicateKeyException;
 import org.springframework.data.jpa.repository.JpaRepository;
 import org.springframework.data.jpa.repository.config.EnableJpaRepositories;
 import org.springframework.jdbc.core.JdbcTemplate;
+import org.springframework.jdbc.datasource.DataSourceTransactionManager;
 import org.springframework.jdbc.datasource.LazyConnectionDataSourceProxy;
 import org.springframework.transaction.annotation.Propagation;
 import org.springframework.transaction.annotation.Transactional;
+import org.springframework.transaction.support.TransactionTemplate;
 
 /** Transactions of Spring and a JPA repository, over a primary and a replica. */
 @Tag("lab")
@@ -103,6 +112,13 @@ abstract class BootJpaTest {
       LazyConnectionDataSourceProxy routed = new LazyConnectionDataSourceProxy(primary);
       routed.setReadOnlyDataSource(replica);
       return routed;
+    }
+
+    /** As the other one, but a transaction reads at the primary what the replica lacks. */
+    @Bean(defaultCandidate = false)
+    DataSource routed(
+        @Qualifier("primary") DataSource primary, @Qualifier("replica") DataSource replica) {
+      return new PrimaryWhenStaleDataSource(primary, replica);
     }
 
     @Bean
@@ -201,6 +217,15 @@ abstract class BootJpaTest {
       return audit.isThere(id);
     }
 
+    /** Returns the lineage that a call carries which is made before the commit. */
+    @Transactional
+    public Lineage writeAndCall(long id) {
+      Post unused = posts.saveAndFlush(new Post(id, "hello"));
+      Map<String, String> headers = new HashMap<>();
+      AntipodePropagator.baggage().inject(Context.current(), headers, Map::put);
+      return Lineage.deserialize(headers.get("baggage").replace("antipode=", ""));
+    }
+
     @Transactional(readOnly = true)
     public Optional<String> read(long id) {
       return posts.findById(id).map(post -> post.text);
@@ -229,8 +254,7 @@ abstract class BootJpaTest {
             "--spring.jpa.hibernate.ddl-auto=create",
             "--urls.primary=" + jdbc(lab.url()),
             "--urls.replica=" + jdbc(lab.otherUrl()),
-            "--antipode.mysql.pools.primary.datastore=posts",
-            "--antipode.mysql.pools.running.datastore=posts",
+            "--antipode.datastores=posts=" + store + "://127.0.0.1:" + Lab.port(lab.url()),
             "--antipode.mysql.pools.replica.datastore=posts",
             "--antipode.mysql.pools.replica.reads-from=replica");
     service = application.getBean(Service.class);
@@ -392,6 +416,49 @@ abstract class BootJpaTest {
     }
   }
 
+  /** At the replica again, once that shows what the request depends on. */
+  @Test
+  void whatTheReplicaLacksIsReadAtThePrimary() throws Exception {
+    reaches(request(110), 110);
+    Counts.Metric moved = new Counts.Metric("reads_at_primary", "posts");
+    long before = Counts.all().getOrDefault(moved, 0L);
+    Settings plain =
+        Settings.configure(
+            held ->
+                held.withBarriers(ReadBarriers.AUTO)
+                    .withAutoTimeout(Duration.ofMillis(100))
+                    .withOnStale(OnStale.PRIMARY));
+    try {
+      String lineage;
+      try (AutoCloseable held = held()) {
+        lineage = request(111);
+        try (ScopeBlock reader = Antipode.scope(lineage)) {
+          assertThat(routed(111)).isEqualTo(List.of("hello"));
+          assertThat(Counts.all().get(moved)).isEqualTo(before + 1);
+          timesOut(() -> service.read(111)); // By a router that does not ask.
+        }
+      }
+      try (ScopeBlock reader = Antipode.scope(lineage)) {
+        BarrierResult unused = Barriers.barrier(SOON);
+        assertThat(routed(111)).isEqualTo(List.of("hello"));
+        assertThat(Counts.all().get(moved)).isEqualTo(before + 1);
+      }
+    } finally {
+      Settings unused = Settings.configure(held -> plain);
+    }
+  }
+
+  /** Returns the texts of a row, read in a transaction that only reads. */
+  private List<String> routed(long id) {
+    DataSource routed = application.getBean("routed", DataSource.class);
+    TransactionTemplate transaction =
+        new TransactionTemplate(new DataSourceTransactionManager(routed));
+    transaction.setReadOnly(true);
+    String select = "SELECT text FROM boot_posts WHERE id = ?";
+    return transaction.execute(
+        status -> new JdbcTemplate(routed).queryForList(select, String.class, id));
+  }
+
   /** No wait can help there, so it is counted. */
   @Test
   void aTransactionWithinAnotherThatReadsWhatIsNotCommitted() {
@@ -404,6 +471,19 @@ abstract class BootJpaTest {
       BarrierResult unused = Barriers.barrier(SOON);
       assertThat(service.read(91)).hasValue("hello");
       assertThat(Counts.all().getOrDefault(before, 0L)).isEqualTo(counted + 1);
+    }
+  }
+
+  /** It lacks what its own transaction wrote, so it is counted; after the commit nothing is. */
+  @Test
+  void aCallBeforeTheCommitIsCounted() {
+    Counts.Metric metric = new Counts.Metric("sent_before_commit", "posts");
+    try (ScopeBlock request = Antipode.scope()) {
+      long counted = Counts.all().getOrDefault(metric, 0L);
+      assertThat(service.writeAndCall(95).writes()).isEmpty();
+      assertThat(Counts.all().getOrDefault(metric, 0L)).isEqualTo(counted + 1);
+      assertThat(Lineage.deserialize(request.scope().text()).writes()).isNotEmpty();
+      assertThat(Counts.all().getOrDefault(metric, 0L)).isEqualTo(counted + 1);
     }
   }
 }

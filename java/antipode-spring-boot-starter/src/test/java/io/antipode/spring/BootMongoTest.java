@@ -3,13 +3,17 @@ package io.antipode.spring;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import com.mongodb.client.ClientSession;
+import com.mongodb.client.MongoClient;
 import io.antipode.Antipode;
 import io.antipode.barrier.BarrierOptions;
 import io.antipode.barrier.BarrierTimeoutException;
 import io.antipode.barrier.Barriers;
 import io.antipode.lab.Lab;
 import io.antipode.lineage.Lineage;
+import io.antipode.lineage.Promise;
 import io.antipode.lineage.WriteId;
+import io.antipode.mongodb.MongoShim;
 import io.antipode.request.ScopeBlock;
 import java.time.Duration;
 import org.junit.jupiter.api.AfterAll;
@@ -57,7 +61,7 @@ class BootMongoTest {
             "--spring.autoconfigure.exclude=" + DataSourceAutoConfiguration.class.getName(),
             "--spring.data.mongodb.uri=" + lab.url(),
             "--spring.data.mongodb.database=app",
-            "--antipode.mongodb.datastore=posts");
+            "--antipode.datastores=posts=mongodb://127.0.0.1:" + Lab.port(lab.url()));
     application.getBean(MongoTemplate.class).createCollection(Post.class);
   }
 
@@ -96,6 +100,27 @@ class BootMongoTest {
           });
       assertThat(Antipode.current().writes()).hasSize(1);
       assertThat(Antipode.current().incomplete()).isEmpty();
+    }
+  }
+
+  @Test
+  void theShimIsABeanThatFulfilsPromises() {
+    MongoShim posts = application.getBean(MongoShim.class);
+    Promise promise;
+    try (ScopeBlock request = Antipode.scope()) {
+      promise = Antipode.promise("posts", Duration.ofMinutes(1));
+      assertThatThrownBy(() -> Barriers.barrier(BarrierOptions.timeout(Duration.ofMillis(50))))
+          .isInstanceOf(BarrierTimeoutException.class);
+      template.createCollection("antipode_promises");
+      try (ClientSession session = application.getBean(MongoClient.class).startSession()) {
+        Post unused =
+            session.withTransaction(
+                () -> {
+                  posts.fulfil(template.getDb(), session, promise);
+                  return template.withSession(session).insert(new Post("4", "hello"));
+                });
+      }
+      assertThat(Barriers.barrier(BarrierOptions.timeout(Duration.ofSeconds(20))).isOk()).isTrue();
     }
   }
 

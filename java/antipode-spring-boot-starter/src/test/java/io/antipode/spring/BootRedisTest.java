@@ -11,7 +11,9 @@ import io.antipode.lab.Lab;
 import io.antipode.lineage.Lineage;
 import io.antipode.lineage.WriteId;
 import io.antipode.request.ScopeBlock;
+import io.antipode.runtime.Counts;
 import io.lettuce.core.RedisFuture;
+import io.lettuce.core.RedisURI;
 import io.lettuce.core.api.async.RedisAsyncCommands;
 import java.time.Duration;
 import java.util.List;
@@ -21,18 +23,26 @@ import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.autoconfigure.data.redis.RedisAutoConfiguration;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
 import org.springframework.data.redis.connection.RedisConnection;
 import org.springframework.data.redis.connection.RedisConnectionFactory;
+import org.springframework.data.redis.connection.RedisStandaloneConfiguration;
+import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactory;
 import org.springframework.data.redis.core.RedisCallback;
 import org.springframework.data.redis.core.StringRedisTemplate;
 
 /** Spring Data Redis on a real server, over Boot's connection factories. */
 @Tag("lab")
+@ExtendWith(OutputCaptureExtension.class)
 class BootRedisTest {
   /** How far ahead of what was written something is waited for: in bytes of the log. */
   private static final int AHEAD = 10_000;
@@ -99,6 +109,21 @@ class BootRedisTest {
   }
 
   @Test
+  void anApplicationThatEndsWarnsOfNothing(CapturedOutput output) {
+    application
+        .withPropertyValues("spring.data.redis.client-type=lettuce")
+        .run(
+            context -> {
+              StringRedisTemplate template = context.getBean(StringRedisTemplate.class);
+              try (ScopeBlock request = Antipode.scope()) {
+                template.opsForValue().set("k", "hello");
+                Barriers.barrier(BarrierOptions.timeout(Duration.ofSeconds(20)));
+              }
+            });
+    assertThat(output.getAll()).doesNotContain(" WARN ").doesNotContain("Exception");
+  }
+
+  @Test
   void aReadThatWaitsDelaysNobodyElseOnTheSharedConnection() {
     application
         .withPropertyValues("spring.data.redis.client-type=lettuce")
@@ -126,6 +151,75 @@ class BootRedisTest {
               }
               assertThat(held.get(20, TimeUnit.SECONDS))
                   .isEqualTo(new byte[] {'h', 'e', 'l', 'l', 'o'});
+            });
+  }
+
+  private static int port(String url) {
+    return RedisURI.create(url).getPort();
+  }
+
+  @Configuration
+  static class Regions {
+    @Bean
+    LettuceConnectionFactory near() {
+      return at(lab.url());
+    }
+
+    @Bean
+    LettuceConnectionFactory far() {
+      return at(lab.otherUrl());
+    }
+
+    private static LettuceConnectionFactory at(String url) {
+      return new LettuceConnectionFactory(new RedisStandaloneConfiguration("127.0.0.1", port(url)));
+    }
+  }
+
+  /** Both factories are named by their addresses; the replica's own value shows who answered. */
+  @Test
+  void aReadThatWouldBeStaleAtTheReplicaIsMadeAtThePrimary() {
+    String far = "feed=redis://127.0.0.1:" + port(lab.otherUrl()) + "?reads_from=replica";
+    new ApplicationContextRunner()
+        .withConfiguration(
+            AutoConfigurations.of(
+                AntipodeAutoConfiguration.class, AntipodeRedisAutoConfiguration.class))
+        .withUserConfiguration(Regions.class)
+        .withPropertyValues(
+            "antipode.datastores=feed=redis://127.0.0.1:" + port(lab.url()) + ", " + far,
+            "antipode.barriers=auto",
+            "antipode.auto-timeout=50ms",
+            "antipode.on-stale=primary")
+        .run(
+            context -> {
+              StringRedisTemplate near =
+                  new StringRedisTemplate(context.getBean("near", RedisConnectionFactory.class));
+              StringRedisTemplate replica =
+                  new StringRedisTemplate(context.getBean("far", RedisConnectionFactory.class));
+              WriteId written;
+              try (ScopeBlock request = Antipode.scope()) {
+                near.opsForValue().set("moved", "new");
+                written = Antipode.current().writes().iterator().next();
+                Barriers.barrier(BarrierOptions.timeout(Duration.ofSeconds(20)));
+              }
+              RedisCallback<Object> diverges =
+                  connection -> {
+                    connection.serverCommands().setConfig("replica-read-only", "no");
+                    return null;
+                  };
+              Object unused = replica.execute(diverges);
+              replica.opsForValue().set("moved", "old");
+              Counts.Metric moved = new Counts.Metric("reads_at_primary", "feed");
+              WriteId later = WriteId.of("feed", written.key(), written.version() + AHEAD);
+              try (ScopeBlock request = Antipode.scope(Lineage.of(written))) {
+                assertThat(replica.opsForValue().get("moved")).isEqualTo("old");
+                assertThat(Counts.all().getOrDefault(moved, 0L)).isZero();
+              }
+              try (ScopeBlock request = Antipode.scope(Lineage.of(later))) {
+                assertThat(replica.opsForValue().get("moved")).isEqualTo("new");
+                assertThat(replica.opsForValue().multiGet(List.of("moved", "nothing")))
+                    .containsExactly("new", null);
+                assertThat(Counts.all()).containsEntry(moved, 2L);
+              }
             });
   }
 

@@ -6,7 +6,9 @@ import com.mongodb.client.MongoClient;
 import com.mongodb.client.MongoClients;
 import io.antipode.barrier.ReadsFrom;
 import io.antipode.mongodb.MongoInstrumentation;
+import java.util.List;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.autoconfigure.mongo.MongoAutoConfiguration;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
@@ -15,6 +17,8 @@ import org.springframework.context.annotation.Configuration;
 
 /** Which clients of MongoDB the starter instruments. No server is asked. */
 class MongoClientsTest {
+  @RegisterExtension private final Logged logged = new Logged();
+
   private static final String NOWHERE = "mongodb://127.0.0.1:1/app?directConnection=true";
 
   private final ApplicationContextRunner application =
@@ -46,12 +50,31 @@ class MongoClientsTest {
             });
   }
 
+  /** Where a rule does not say it, the client's preference says where it reads. */
+  @Test
+  void bootsClientWhereARuleNamesItsAddress() {
+    application
+        .withPropertyValues("antipode.datastores=posts=mongodb://localhost:1")
+        .withPropertyValues("spring.data.mongodb.uri=" + NOWHERE + "&readPreference=nearest")
+        .run(
+            context ->
+                assertThat(MongoInstrumentation.isInstrumented(context.getBean(MongoClient.class)))
+                    .isTrue());
+    assertThat(logged.text()).contains("instrumented: mongo -> posts (replica)");
+  }
+
   @Test
   void noneWhereNoPropertySaysSo() {
-    application.run(
-        context ->
-            assertThat(MongoInstrumentation.isInstrumented(context.getBean(MongoClient.class)))
-                .isFalse());
+    for (String rule : List.of("", "posts=mongodb://other:1")) {
+      application
+          .withPropertyValues("antipode.datastores=" + rule)
+          .run(
+              context -> {
+                MongoClient made = context.getBean(MongoClient.class);
+                assertThat(MongoInstrumentation.isInstrumented(made)).isFalse();
+              });
+    }
+    assertThat(logged.text()).contains("not instrumented: mongo (mongodb at localhost:1;");
   }
 
   @Test

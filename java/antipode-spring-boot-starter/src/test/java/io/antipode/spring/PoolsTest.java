@@ -3,15 +3,28 @@ package io.antipode.spring;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.zaxxer.hikari.HikariDataSource;
+import io.antipode.OnStale;
+import io.antipode.ReadBarriers;
+import io.antipode.Settings;
+import io.antipode.barrier.ReadsFrom;
+import io.antipode.mysql.MySqlShim;
 import javax.sql.DataSource;
 import net.ttddyy.dsproxy.support.ProxyDataSource;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
+import org.springframework.beans.factory.annotation.Qualifier;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.jdbc.datasource.DelegatingDataSource;
+import org.springframework.jdbc.datasource.DriverManagerDataSource;
 import org.springframework.jdbc.datasource.LazyConnectionDataSourceProxy;
 
 /** Which pools the starter instruments. No server is asked. */
 class PoolsTest {
+  @RegisterExtension private final Logged logged = new Logged();
+
   private static final String DATASTORE = "antipode.mysql.pools.near-posts.datastore=posts";
 
   private final ApplicationContextRunner application =
@@ -20,9 +33,15 @@ class PoolsTest {
           .withBean("nearPosts", DataSource.class, PoolsTest::pool)
           .withBean("others", DataSource.class, PoolsTest::pool);
 
+  private static final String URL = "jdbc:mysql://127.0.0.1:1/app";
+
   private static DataSource pool() {
+    return pool(URL);
+  }
+
+  private static DataSource pool(String url) {
     HikariDataSource pool = new HikariDataSource();
-    pool.setJdbcUrl("jdbc:mysql://127.0.0.1:1/app");
+    pool.setJdbcUrl(url);
     return pool;
   }
 
@@ -77,6 +96,137 @@ class PoolsTest {
                     .hasMessage(
                         "antipode.mysql.pools.nearPost names no bean of the type DataSource;"
                             + " there are nearPosts, others"));
+  }
+
+  private static final String RULES =
+      "antipode.datastores=shop-db=mysql://localhost:1/app, others=mysql://else:1/app,"
+          + " shop-db=mysql://replica:1?reads_from=replica";
+
+  private static DataSource replica() {
+    DriverManagerDataSource pool = new DriverManagerDataSource();
+    pool.setUrl("jdbc:mysql://replica:1/app?trackSessionState=true");
+    pool.setUsername("app");
+    pool.setPassword("app");
+    return pool;
+  }
+
+  /** Bean names are in no property: whatever connects to the address is instrumented. */
+  @Test
+  void eachPoolWhoseAddressARuleNames() {
+    application
+        .withBean("replica", DataSource.class, PoolsTest::replica)
+        .withPropertyValues(RULES)
+        .run(
+            context -> {
+              MySqlShim near = MySqlShim.of(context.getBean("nearPosts", DataSource.class));
+              assertThat(near.datastore()).isEqualTo("shop-db");
+              assertThat(near.readsFrom()).isEqualTo(ReadsFrom.PRIMARY);
+              MySqlShim far = MySqlShim.of(context.getBean("replica", DataSource.class));
+              assertThat(far.readsFrom()).isEqualTo(ReadsFrom.REPLICA);
+            });
+    assertThat(logged.text())
+        .contains(
+            "instrumented: nearPosts -> shop-db, tracked; others -> shop-db, tracked;"
+                + " replica -> shop-db (replica), tracked")
+        .doesNotContain("not instrumented");
+  }
+
+  @Test
+  void aPoolThatNoRuleNamesIsReported() {
+    application
+        .withBean("far", DataSource.class, () -> pool("jdbc:mysql://far:3307/app"))
+        .withBean("many", DataSource.class, () -> pool("jdbc:mysql://a:1,b:1/app"))
+        .withBean("h2", DataSource.class, () -> pool("jdbc:h2:mem:test"))
+        .withPropertyValues(RULES)
+        .run(
+            context -> assertThat(MySqlShim.of(context.getBean("far", DataSource.class))).isNull());
+    assertThat(logged.text())
+        .contains(
+            "not instrumented: far (mysql at far:3307/app); many (its URL names several servers:"
+                + " use one pool for each).")
+        .doesNotContain("h2");
+  }
+
+  /** A pool that another bean decorates is instrumented once, and none of the two is reported. */
+  @Test
+  void whatDecoratesAnInstrumentedPoolStaysAsItIs() {
+    DataSource plain = pool();
+    application
+        .withBean(
+            "decorated",
+            DelegatingDataSource.class,
+            () ->
+                new DelegatingDataSource(
+                    MySqlShim.builder("own", URL).register().instrument(plain)))
+        .withBean("within", DataSource.class, () -> plain)
+        .run(context -> assertThat(context.getBean("within")).isInstanceOf(HikariDataSource.class));
+    assertThat(logged.text()).doesNotContain("within (").doesNotContain("decorated");
+  }
+
+  @Test
+  void theNameOfABeanGoesBeforeItsAddress() {
+    application
+        .withPropertyValues(RULES, DATASTORE)
+        .withPropertyValues("antipode.mysql.pools.others.tables=posts")
+        .run(
+            context -> {
+              MySqlShim near = MySqlShim.of(context.getBean("nearPosts", DataSource.class));
+              assertThat(near.datastore()).isEqualTo("posts");
+              MySqlShim others = MySqlShim.of(context.getBean("others", DataSource.class));
+              assertThat(others.datastore()).as("with other properties").isEqualTo("shop-db");
+            });
+  }
+
+  /** A replica without its primary, or without a router, ends the start. */
+  @Test
+  void staleReadsThatAreToGoToThePrimaryNeedARouter() {
+    Settings before =
+        Settings.configure(
+            held -> held.withBarriers(ReadBarriers.AUTO).withOnStale(OnStale.PRIMARY));
+    try {
+      ApplicationContextRunner both =
+          application
+              .withBean("replica", DataSource.class, PoolsTest::replica)
+              .withPropertyValues(RULES);
+      both.run(
+          context ->
+              assertThat(context).getFailure().hasMessageContaining("PrimaryWhenStaleDataSource"));
+      both.withBean("routed", DataSource.class, () -> new LazyConnectionDataSourceProxy(pool()))
+          .run(
+              context ->
+                  assertThat(context)
+                      .as("one that asks nobody")
+                      .getFailure()
+                      .hasMessageContaining("PrimaryWhenStaleDataSource"));
+      both.withUserConfiguration(Routed.class).run(context -> assertThat(context).hasNotFailed());
+      both.withUserConfiguration(WrongWayRound.class)
+          .run(
+              context ->
+                  assertThat(context)
+                      .getFailure()
+                      .rootCause()
+                      .hasMessageContaining("the primary's first"));
+    } finally {
+      Settings unused = Settings.configure(held -> before);
+    }
+  }
+
+  @Configuration
+  static class Routed {
+    @Bean
+    DataSource routed(
+        @Qualifier("nearPosts") DataSource primary, @Qualifier("replica") DataSource replica) {
+      return new PrimaryWhenStaleDataSource(primary, replica);
+    }
+  }
+
+  @Configuration
+  static class WrongWayRound {
+    @Bean
+    DataSource routed(
+        @Qualifier("nearPosts") DataSource primary, @Qualifier("replica") DataSource replica) {
+      return new PrimaryWhenStaleDataSource(/* primary= */ replica, /* replica= */ primary);
+    }
   }
 
   @Test

@@ -1,0 +1,114 @@
+package io.antipode.spring;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.antipode.ConfigurationException;
+import io.antipode.barrier.ReadsFrom;
+import io.antipode.spring.DatastoreRule.Place;
+import io.antipode.spring.DatastoreRule.Store;
+import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.springframework.core.env.MapPropertySource;
+import org.springframework.core.env.StandardEnvironment;
+
+/** Which URL is which address, and what is refused: as in {@code test_datastores.py} of Python. */
+class DatastoreRulesTest {
+  private static DatastoreRules of(Map<String, Object> properties) {
+    StandardEnvironment environment = new StandardEnvironment();
+    environment.getPropertySources().addFirst(new MapPropertySource("given", properties));
+    return DatastoreRules.of(environment);
+  }
+
+  private static @Nullable String found(
+      DatastoreRules rules, Store store, String host, int port, @Nullable String database) {
+    DatastoreRule rule = rules.find(store, List.of(new Place(host, port)), database);
+    return rule == null ? null : rule.datastore();
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "redis://Cache.:6379/0, REDIS, cache, 6379, 0",
+    "rediss://user:secret@127.0.0.1, REDIS, localhost, 6379,",
+    "redis://[::1]:7000, REDIS, localhost, 7000,",
+    "unix:///run/redis.sock, REDIS, /run/redis.sock, 0,",
+    "redis+sentinel://mymaster, REDIS, sentinel mymaster, 0,",
+    "mysql+pymysql://db/shop, MYSQL, db, 3306, shop",
+    "mysql://localhost?unix_socket=/run/m.sock, MYSQL, /run/m.sock, 0,",
+    "mariadb://db:3307, MYSQL, db, 3307,",
+    "'mongodb://a,b:27018/', MONGODB, b, 27018,",
+    "mongodb+srv://set.example, MONGODB, set.example, 0,",
+    "amqps://broker/%2Fvhost, RABBITMQ, broker, 5671, /vhost"
+  })
+  void urls(String url, Store store, String host, int port, @Nullable String database) {
+    DatastoreRules rules = DatastoreRules.parsed("posts=" + url);
+    DatastoreRule rule = rules.find(store, List.of(new Place(host, port)), database);
+    assertThat(rule).isNotNull();
+    assertThat(rule.database()).isEqualTo(database);
+    assertThat(rule.toString()).doesNotContain("secret");
+  }
+
+  /** Commas within MongoDB's URLs end no entry; several URLs of one name are several rules. */
+  @Test
+  void theVariableAndPropertiesSayTheSame() {
+    DatastoreRules text =
+        of(
+            Map.of(
+                "antipode.datastores",
+                "po_sts=mongodb://a,b, feed=redis://c/0,feed=redis://d/0?reads_from=replica"));
+    DatastoreRules properties =
+        of(
+            Map.of(
+                "antipode.datastores.po_sts", "mongodb://a,b",
+                "antipode.datastores.feed[0]", "redis://c/0",
+                "antipode.datastores.feed[1]", "redis://d/0?reads_from=replica"));
+    for (DatastoreRules rules : List.of(text, properties)) {
+      assertThat(found(rules, Store.MONGODB, "b", 27017, null)).isEqualTo("po_sts");
+      assertThat(found(rules, Store.REDIS, "c", 6379, "0")).isEqualTo("feed");
+      DatastoreRule replica = rules.find(Store.REDIS, List.of(new Place("d", 6379)), "0");
+      assertThat(replica.readsFrom()).isEqualTo(ReadsFrom.REPLICA);
+    }
+    assertThat(of(Map.of()).have(Store.REDIS)).isFalse();
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "posts mysql://db, an entry is a name and a URL",
+    "posts=db:3306, begins with one of",
+    "posts=ftp://db, begins with one of redis://",
+    "posts=redis://user:secret@db:port, is no host with a port",
+    "'posts=redis://a,b', repeat the name for others",
+    "posts=redis://a?read_from=replica, 'takes reads_from, one_server after'",
+    "posts=redis://a?reads_from=near, 'reads_from is primary or replica, not ''near'''",
+    "@all=redis://a, begins with no '@'",
+    "'a=redis://h/0, b=redis://h:6379/0', redis at h:6379/0 has two names",
+    "'a=redis://h, a=redis://h?reads_from=replica', 'named twice, with different options'"
+  })
+  void whatIsRefused(String text, String why) {
+    assertThatThrownBy(() -> DatastoreRules.parsed(text))
+        .isInstanceOf(ConfigurationException.class)
+        .hasMessageContaining(why)
+        .hasMessageContaining("ANTIPODE_DATASTORES")
+        .hasMessageNotContaining("secret");
+  }
+
+  /** A variable that services of several languages share ends the start of none. */
+  @Test
+  void storesOfOtherLanguagesAreLeftAside() {
+    DatastoreRules rules = DatastoreRules.parsed("rows=postgresql://db/app, all=redis://h");
+    assertThat(found(rules, Store.REDIS, "h", 6379, "0")).isEqualTo("all");
+  }
+
+  /** A rule for a client's database goes before one for all. */
+  @Test
+  void whichRuleIsForAClient() {
+    DatastoreRules rules = DatastoreRules.parsed("all=redis://h, own=redis://h/1");
+    assertThat(found(rules, Store.REDIS, "h", 6379, "0")).isEqualTo("all");
+    assertThat(found(rules, Store.REDIS, "h", 6379, "1")).isEqualTo("own");
+    assertThat(found(rules, Store.MYSQL, "h", 6379, "0")).isNull();
+  }
+}
