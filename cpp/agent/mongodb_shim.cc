@@ -48,20 +48,25 @@ class GivenOplog final : public mongodb::Oplog {
   Json entries_;
 };
 
-Json LookAt(const Json& given) {
-  const Json& server = given.at("server");
+/// What a server says of one write, after what `history` has of it.
+Json StatusAt(const Json& server, const WriteId& write, mongodb::LogHistory& history) {
   mongodb::ServerState state;
   state.set_name = server.at("set");
   state.applied = OpTimeOf(server.at("applied"));
   state.committed = OpTimeOf(server.at("committed"));
   state.initiated_s = server.at("initiated_s");
   GivenOplog oplog(server);
+  return NameOf(Judge(state, write, server.at("majority"), history, oplog).first);
+}
+
+Json LookAt(const Json& given) {
   Json statuses = Json::array();
   for (Json each : given.at("writes")) {
     each["datastore"] = "posts";
     mongodb::LogHistory history;
     const WriteId write = json::WriteOf(each);
-    statuses.push_back(NameOf(Judge(state, write, server.at("majority"), history, oplog).first));
+    if (given.contains("before")) StatusAt(given.at("before"), write, history);
+    statuses.push_back(StatusAt(given.at("server"), write, history));
   }
   return {{"statuses", statuses}};
 }

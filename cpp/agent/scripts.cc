@@ -178,6 +178,7 @@ struct ReadOptions {
   std::optional<std::set<WriteId>> snapshot;  ///< What is known to show in the snapshot that it reads from.
   double proof_s = 0;                         ///< Its connection is pinned: what its server has shown lately is known.
   bool unasked = false;                       ///< The client gives its connection up before anything was asked.
+  bool refused = false;                       ///< Its server refuses the read itself, once nothing holds it back.
 };
 
 /// A read on a virtual clock, held back where something is demanded.
@@ -189,12 +190,13 @@ class VirtualRead final : public Stepper, public std::enable_shared_from_this<Vi
 
   void Begin() {
     const std::uint64_t served = ServedSoFar();
-    Guarded([this] { floor_ = CurrentFloor(*store_, true); });
+    Start();
     served_ = ServedSoFar() > served;
-    if (!floor_ || Passes()) {
-      finished_s_ = clock_.Now();
-      return;
-    }
+  }
+
+  void Start() {
+    Guarded([this] { floor_ = CurrentFloor(*store_, true, nullptr, stale_); });
+    if (!floor_ || Passes()) return Finish();
     if (options_.unasked)
       return clock_.At(clock_.Now() + floor_->PollS(), [read = shared_from_this()] { read->GiveUp(); });
     held_.emplace(floor_, options_.watched ? registry::SharedWatcher(*store_) : nullptr);
@@ -202,12 +204,14 @@ class VirtualRead final : public Stepper, public std::enable_shared_from_this<Vi
   }
 
   std::optional<double> Step() override {
+    const std::uint64_t served = ServedSoFar();
     double pause_s = kNever;
     // GCC 12 takes what is assigned to an optional in a call that throws for assigned, once it optimises.
     Guarded([&] { pause_s = Looked().value_or(kNever); });
     if (pause_s != kNever) return pause_s;
     held_.reset();
-    finished_s_ = clock_.Now();
+    Finish();
+    served_ = served_ || ServedSoFar() > served;
     return std::nullopt;
   }
   void Pause(double) override {}
@@ -216,7 +220,7 @@ class VirtualRead final : public Stepper, public std::enable_shared_from_this<Vi
   [[nodiscard]] Json Answered() const {
     return {{"code", code_.empty() ? Json() : Json(code_)},
             {"outcomes", outcomes_},
-            {"served", served_ || (floor_ && floor_->Counted())},
+            {"served", served_},
             {"looks", connection_->looks()},
             {"finished_s", finished_s_ ? Json(*finished_s_) : Json()}};
   }
@@ -252,7 +256,14 @@ class VirtualRead final : public Stepper, public std::enable_shared_from_this<Vi
       floor_->Expire(away);
       throw away;
     });
+    Finish();
+  }
+
+  /// The server answers the read, refuses it, or was never sent it.
+  void Finish() {
     finished_s_ = clock_.Now();
+    if (code_.empty() && options_.refused) code_ = "store";
+    if (code_.empty()) stale_->Answered();
   }
 
   template <typename Does>
@@ -294,6 +305,7 @@ class VirtualRead final : public Stepper, public std::enable_shared_from_this<Vi
   ReadOptions options_;
   bool silent_ = false;
   bool served_ = false;
+  std::shared_ptr<StaleRead> stale_ = std::make_shared<StaleRead>();
   std::shared_ptr<ReadFloor> floor_;
   std::optional<HeldRead> held_;
   std::string code_;
@@ -395,6 +407,7 @@ std::shared_ptr<VirtualRead> ReadOf(const Json& found, const Json& script, Proce
   options.watched = found.value("watched", false);
   options.proof_s = found.value("proof_s", 0.0);
   options.unasked = found.value("unasked", false);
+  options.refused = found.value("refused", false);
   if (found.contains("snapshot")) {
     options.snapshot.emplace();
     for (const Json& each : found.at("snapshot")) options.snapshot->insert(json::WriteOf(each));
@@ -421,6 +434,7 @@ Json RunScript(const Json& script) {
   std::optional<Fulfilling> branch;
   if (script.contains("fulfils")) branch.emplace(json::PromiseOf(script.at("fulfils")));
   const auto scope = CurrentScope();
+  if (script.contains("stop_at_s")) process.clock.At(script.at("stop_at_s"), [scope] { scope->Stop(); });
   std::vector<std::unique_ptr<VirtualBarrier>> barriers;
   for (const Json& found : script.at("barriers")) {
     barriers.push_back(std::make_unique<VirtualBarrier>(process.clock, found));
@@ -440,8 +454,8 @@ Json RunScript(const Json& script) {
     value["fences"].push_back(store->fences());
     const auto left = scope ? DemandSet::In(*scope, store->datastore()) : nullptr;
     if (!left) continue;
-    const auto floor =
-        std::make_shared<ReadFloor>(store->datastore(), ReadFloor::Demands{left}, nullptr, false, store->clock());
+    const auto floor = std::make_shared<ReadFloor>(store->datastore(), ReadFloor::Demands{left}, nullptr, false,
+                                                   nullptr, store->clock());
     Json& writes = value["floors"][store->datastore()] = Json::array();
     Json& promises = value["promises"][store->datastore()] = Json::array();
     for (const WriteId& each : floor->writes()) writes.push_back(json::Of(each));

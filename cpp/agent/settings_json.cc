@@ -28,6 +28,11 @@ std::optional<Policy> PolicyOf(const Json& found) {
 
 namespace {
 
+OnStale OnStaleOf(const Json& found) {
+  if (found != "raise" && found != "serve") throw std::invalid_argument("on_stale is serve or raise");
+  return found == "raise" ? OnStale::kRaise : OnStale::kServe;
+}
+
 Json Of(const std::optional<Policy>& policy) {
   if (!policy) return nullptr;
   return *policy == Policy::kRaise ? "raise" : "report";
@@ -72,7 +77,7 @@ Settings SettingsOf(const Json& given, Settings base) {
     } else if (name == "auto_timeout_s" || name == "auto_timeout") {
       base.auto_timeout = seconds(value);
     } else if (name == "on_stale") {
-      base.on_stale = value == "raise" ? OnStale::kRaise : OnStale::kServe;
+      base.on_stale = OnStaleOf(value);
     } else if (name == "max_lineage_bytes") {
       base.max_lineage_bytes = value;
     } else if (name == "on_unknown") {

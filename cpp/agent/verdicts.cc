@@ -170,12 +170,12 @@ Json LintsOf(const std::vector<Json>& records) {
 
 using Counted = std::map<std::pair<std::string, std::string>, std::uint64_t>;
 
-/// The same, as they were counted since.
+/// What misses what one expects of it, as it was counted since.
 Json CountedSince(const Counted& before) {
   Json counted = Json::array();
   for (const auto& [metric, count] : Metrics()) {
     const auto& [name, datastore] = metric;
-    if (name != "read_before_commit" && name != "unscoped_read") continue;
+    if (name != "read_before_commit" && name != "sent_before_commit" && name != "unscoped_read") continue;
     const auto was = before.find(metric);
     const std::uint64_t more = count - (was == before.end() ? 0 : was->second);
     if (more > 0) counted.push_back(Json::array({name, datastore, more}));

@@ -2,14 +2,32 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "antipode/errors.h"
 #include "antipode/export.h"
 #include "antipode/shim.h"
 
 namespace antipode {
+
+/// What a read is counted for once it is answered: it may be stale. A client that knows when its reads are answered
+/// makes one for each, and calls `Answered`. A read that fails instead was served to nobody, and is not counted.
+/// Thread-safe.
+class ANTIPODE_EXPORT StaleRead {
+ public:
+  /// Notes that a read of `datastore` may go although `error` says that it is stale.
+  void Serve(const std::string& datastore, const AntipodeError& error);
+  /// Counts it: the reply has begun, and is no error. Idempotent.
+  void Answered();
+
+ private:
+  std::mutex lock_;
+  std::optional<std::pair<std::string, AntipodeError>> served_;
+};
 
 /// What the next read of one datastore must see, on whatever connection it is made: what barriers left to it, and where
 /// reads wait automatically, what its request depends on there. For shims whose reads are held back. Thread-safe.
@@ -26,9 +44,11 @@ class ANTIPODE_EXPORT Floor {
   /// each read, in the thread whose scope it belongs to, just before it is sent; a dry run takes it for over once
   /// that thread goes on with its request. `reads` is false for more of a read
   /// that was asked for already, and for what may turn out to be none. `who` is the connection or session that reads,
-  /// as RecordUncommitted has it. Throws UnmetError where something is known
-  /// without a check not to be visible, and stale reads are to throw.
-  static std::shared_ptr<Floor> Current(Store& store, bool reads = true, const void* who = nullptr);
+  /// as RecordUncommitted has it. `stale` counts the read once it is answered; without it, it is counted where it is
+  /// let go, though its server may refuse it. Throws UnmetError where something is known without a check not to be
+  /// visible, and stale reads are to throw.
+  static std::shared_ptr<Floor> Current(Store& store, bool reads = true, const void* who = nullptr,
+                                        std::shared_ptr<StaleRead> stale = nullptr);
 
   virtual ~Floor();
   [[nodiscard]] virtual const std::string& datastore() const = 0;
@@ -45,9 +65,9 @@ class ANTIPODE_EXPORT Floor {
   /// How long the server may block during a check: what time there is left, but no longer than is given; 0 once it is
   /// up.
   [[nodiscard]] virtual double BlockS(double longest_s) const = 0;
-  /// Whether the read is answered, and was counted, although it was not shown all of it.
+  /// Whether the read may be answered although it was not shown all of it.
   [[nodiscard]] virtual bool Served() const = 0;
-  /// Whether it was counted as stale: served, or of an incomplete lineage.
+  /// Whether it counts as stale: served, or of an incomplete lineage.
   [[nodiscard]] virtual bool Counted() const = 0;
 
   /// Whether another floor demands all of it, too.

@@ -22,5 +22,8 @@ ANTIPODE_EXPORT std::vector<std::string> Members(const std::vector<std::string_v
 ANTIPODE_EXPORT std::optional<std::string> WithoutMember(std::string_view baggage);
 /// Baggage with a text as its first member, cut at a member's end within what platforms pass on.
 ANTIPODE_EXPORT std::string WithMember(std::string_view baggage, std::string_view text);
+/// The lineage of a scope, whose own text is `text`, and those that a header has already; shortened as a whole.
+ANTIPODE_EXPORT std::string Together(const Scope& scope, const std::string& text,
+                                     const std::vector<std::string>& there);
 
 }  // namespace antipode

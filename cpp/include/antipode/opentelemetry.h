@@ -220,7 +220,9 @@ class Propagator final : public TextMapPropagator {
       wrapped_->Inject(carrier, context);
       return;
     }
-    internal::WithLineage rendering(carrier, scope->text());
+    // Headers that are handed on may have a lineage already.
+    const std::string given = internal::Text(carrier.Get(internal::kBaggageHeader));
+    internal::WithLineage rendering(carrier, Together(*scope, scope->text(), Members({given})));
     wrapped_->Inject(rendering, context);
   }
 

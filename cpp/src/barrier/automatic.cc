@@ -41,7 +41,7 @@ void TellOfUnseenRead(const Scope& scope, const std::string& datastore, const vo
 BarriersGuard::BarriersGuard(ReadBarriers which) : around_(block) { block = which; }
 BarriersGuard::~BarriersGuard() { block = around_; }
 
-std::shared_ptr<ReadFloor> CurrentFloor(Store& store, bool reads, const void* who) {
+std::shared_ptr<ReadFloor> CurrentFloor(Store& store, bool reads, const void* who, std::shared_ptr<StaleRead> stale) {
   const auto scope = CurrentScope();
   if (!scope) {
     if (reads) Unscoped("read", store.datastore(), std::nullopt);
@@ -63,16 +63,17 @@ std::shared_ptr<ReadFloor> CurrentFloor(Store& store, bool reads, const void* wh
     if (!automatic->wanted().empty() && !(called && throws)) demands.push_back(automatic);
     if (reads) flaw = Flaw(*automatic);
   }
-  if (flaw && throws && !called) Throw(*flaw);
+  if (flaw && throws && !called) Refuse(*flaw);
   if (!demands.empty()) {
-    return std::make_shared<ReadFloor>(store.datastore(), std::move(demands), std::move(flaw), throws, store.clock());
+    return std::make_shared<ReadFloor>(store.datastore(), std::move(demands), std::move(flaw), throws, std::move(stale),
+                                       store.clock());
   }
-  if (flaw) CountServed(store.datastore(), *flaw);
+  if (flaw) ServeStale(store.datastore(), *flaw, stale.get());
   return nullptr;
 }
 
-std::shared_ptr<Floor> Floor::Current(Store& store, bool reads, const void* who) {
-  return CurrentFloor(store, reads, who);
+std::shared_ptr<Floor> Floor::Current(Store& store, bool reads, const void* who, std::shared_ptr<StaleRead> stale) {
+  return CurrentFloor(store, reads, who, std::move(stale));
 }
 
 }  // namespace antipode

@@ -189,7 +189,10 @@ BarrierResult Call::Conclude() {
   TellOfUnknownStores(unknown);
   const auto error = ErrorOf(result);
   Count(error ? "barrier_" + error->code() : "barrier_ok");
-  if (error && policies_.raise_unmet) Throw(*error);
+  if (error && policies_.raise_unmet) {  // What is returned is its caller's to use.
+    TellOfUnmet("barrier", *error);
+    Throw(*error);
+  }
   if (!error) {
     LeaveFloors(result);
     Tell();

@@ -35,12 +35,35 @@ std::set<Promise> Floor::promises() const {
   return found;
 }
 
+void StaleRead::Serve(const std::string& datastore, const AntipodeError& error) {
+  const std::lock_guard guard(lock_);
+  if (!served_) served_.emplace(datastore, error);
+}
+
+void StaleRead::Answered() {
+  std::optional<std::pair<std::string, AntipodeError>> served;
+  {
+    const std::lock_guard guard(lock_);
+    served.swap(served_);
+  }
+  if (served) CountServed(served->first, served->second);
+}
+
+void ServeStale(const std::string& datastore, const AntipodeError& error, StaleRead* stale) {
+  if (stale == nullptr) {
+    CountServed(datastore, error);
+  } else {
+    stale->Serve(datastore, error);
+  }
+}
+
 ReadFloor::ReadFloor(std::string datastore, Demands demands, std::shared_ptr<const UnmetError> flaw, bool throws,
-                     const Clock& clock)
+                     std::shared_ptr<StaleRead> stale, const Clock& clock)
     : datastore_(std::move(datastore)),
       demands_(std::move(demands)),
       flaw_(std::move(flaw)),
       throws_(throws),
+      stale_(std::move(stale)),
       clock_(clock) {
   for (const auto& each : demands_) demanded_.insert(each->wanted().begin(), each->wanted().end());
 }
@@ -93,7 +116,7 @@ bool ReadFloor::Accepts(const Observation& observation) {
 
 void ReadFloor::Pass() {
   if (!flaw_) return;
-  if (throws_) Throw(*flaw_);
+  if (throws_) Refuse(*flaw_);
   Count(*flaw_);
 }
 
@@ -111,7 +134,7 @@ bool ReadFloor::Judge(Demand& demand, Wait& wait, const Observation& observation
 }
 
 void ReadFloor::Fail(const Demand& demand, const UnmetError& error) {
-  if (demand.Raises()) Throw(error);
+  if (demand.Raises()) Refuse(error);
   Serve(error);
 }
 
@@ -119,7 +142,7 @@ void ReadFloor::FailLate(const Demand& demand, Wait& wait, const Unreachable& ca
   const double now_s = clock_.Now();
   if (!demand.Raises() || now_s < wait.deadline_s()) return;  // The client's own error follows.
   wait.Unreached(datastore_, cause.what(), now_s);
-  if (const auto error = ErrorOf(wait.Result(now_s))) Throw(*error);
+  if (const auto error = ErrorOf(wait.Result(now_s))) Refuse(*error);
 }
 
 void ReadFloor::Serve(const AntipodeError& error) {
@@ -128,7 +151,7 @@ void ReadFloor::Serve(const AntipodeError& error) {
 }
 
 void ReadFloor::Count(const AntipodeError& error) {
-  if (!counted_.exchange(true)) CountServed(datastore_, error);
+  if (!counted_.exchange(true)) ServeStale(datastore_, error, stale_.get());
 }
 
 void ReadFloor::Expire(const Unreachable& cause) {
@@ -144,7 +167,7 @@ void ReadFloor::FailSnapshot(const StaleSnapshot& error, const std::function<boo
   std::copy_if(demands_.begin(), demands_.end(), std::back_inserter(called),
                [](const auto& each) { return !each->Automatic(); });
   if (called.size() == demands_.size()) throw error;
-  if (!called.empty() && !shows(ReadFloor(datastore_, called, nullptr, false, clock_))) throw error;
+  if (!called.empty() && !shows(ReadFloor(datastore_, called, nullptr, false, nullptr, clock_))) throw error;
   Serve(error);
 }
 

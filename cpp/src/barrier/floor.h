@@ -25,8 +25,9 @@ class ReadFloor final : public Floor, public std::enable_shared_from_this<ReadFl
 
   /// `flaw` is what no check can show the read; null for nothing. `throws` where a read that was shown all the rest
   /// throws it, instead of being answered.
+  /// `stale` counts the read once it is answered; null where it is counted as it is let go.
   ReadFloor(std::string datastore, Demands demands, std::shared_ptr<const UnmetError> flaw, bool throws,
-            const Clock& clock);
+            std::shared_ptr<StaleRead> stale, const Clock& clock);
 
   [[nodiscard]] const std::string& datastore() const override { return datastore_; }
   [[nodiscard]] const std::set<Dependency>& demanded() const override { return demanded_; }
@@ -54,7 +55,7 @@ class ReadFloor final : public Floor, public std::enable_shared_from_this<ReadFl
   void Fail(const Demand& demand, const UnmetError& error);
   /// Ends a read whose check failed, if the time of a demand is up and such reads throw.
   void FailLate(const Demand& demand, Wait& wait, const Unreachable& cause) const;
-  /// Answers the read although it is not shown what an automatic demand wants.
+  /// Lets the read go although it is not shown what an automatic demand wants.
   void Serve(const AntipodeError& error);
   void Count(const AntipodeError& error);
 
@@ -63,6 +64,7 @@ class ReadFloor final : public Floor, public std::enable_shared_from_this<ReadFl
   std::set<Dependency> demanded_;
   std::shared_ptr<const UnmetError> flaw_;
   bool throws_;
+  std::shared_ptr<StaleRead> stale_;
   const Clock& clock_;
   std::atomic<bool> served_{false};
   std::atomic<bool> counted_{false};
@@ -121,5 +123,8 @@ class HeldRead {
   std::shared_ptr<Demand> demand_;
   Wait wait_;
 };
+
+/// Counts a read that may be stale where it is let go, or once `stale` says that it is answered.
+void ServeStale(const std::string& datastore, const AntipodeError& error, StaleRead* stale);
 
 }  // namespace antipode

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "barrier/unmet.h"
+#include "runtime/observers.h"
 
 namespace antipode {
 namespace {
@@ -121,6 +122,24 @@ std::unique_ptr<UnmetError> ErrorOf(const BarrierResult& result) {
                                   " s: " + Describe(Having(result, {Status::kNotYet, Status::kUnreachable})) +
                                   ": retry later, read the primary, or give a longer timeout",
                               result);
+}
+
+void TellOfUnmet(std::string_view what, const UnmetError& error) {
+  const auto tell = [&](const std::string& datastore, const std::string& outcome) {
+    WarnSeldom("unmet_" + outcome, datastore,
+               "a " + std::string(what) + " did not see all that it depends on in '" + datastore + "' (" + outcome +
+                   "). It ended with " + std::string(error.code()) + ": " + error.what());
+  };
+  for (const Outcome& each : error.result().outcomes) {
+    if (!each.met()) tell(DatastoreOf(each.dependency), std::string(NameOf(each.status)));
+  }
+  if (dynamic_cast<const IncompleteLineage*>(&error) == nullptr) return;
+  for (const Incomplete& mark : error.result().incomplete) tell(mark.subject, mark.reason);
+}
+
+void Refuse(const UnmetError& error) {
+  TellOfUnmet("read", error);
+  Throw(error);
 }
 
 void Throw(const UnmetError& error) {

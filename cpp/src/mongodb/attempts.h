@@ -60,6 +60,8 @@ class Attempts {
   bool First();
   /// What the read must see that was asked for then; null for nothing.
   void Asks(std::shared_ptr<Floor> floor) { floor_ = std::move(floor); }
+  /// What counts the read once it is answered, if it may be stale.
+  [[nodiscard]] const std::shared_ptr<StaleRead>& stale() const { return stale_; }
   /// The read is sent, under this floor: what no check can show it is counted, once for all attempts.
   void Answer(Floor& floor) const;
   void Send(Sent sent);
@@ -87,6 +89,7 @@ class Attempts {
   std::map<std::string, WriteId> writes_;
   bool asked_ = false;
   std::shared_ptr<Floor> floor_;
+  std::shared_ptr<StaleRead> stale_ = std::make_shared<StaleRead>();
   bool open_ = false;
   bool in_doubt_ = false;
   std::set<std::string> lost_;  ///< Operations in doubt: one that is answered in the end is in none.

@@ -149,6 +149,7 @@ class Client::Traffic final : private Naming {
       if (done) {
         guard_.Answered(sent->level);
         running->attempts.Answered(reply);
+        if (!running->refusal) running->attempts.stale()->Answered();
       } else if (At(reply, "ok")) {
         running->attempts.Refused(reply);
       } else {

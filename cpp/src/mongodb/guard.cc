@@ -20,7 +20,7 @@ void Guard::Pass(const Command& command, Attempts& attempts, SessionState* sessi
   if (!starts && !Reads(command.name, command.does)) return;
   const bool asks = command.does == Effect::kReads && !command.InTransaction() && command.name != "getMore";
   const bool first = asks && attempts.First();
-  const auto floor = Floor::Current(shim_, first);
+  const auto floor = Floor::Current(shim_, first, nullptr, attempts.stale());
   if (first) attempts.Asks(floor);
   if (!floor) return;
   if (command.InTransaction() && !starts) {

@@ -166,10 +166,12 @@ class Shim::Table {
     Pool::Lease client(*pool);
     LearnSet(*client);
     std::optional<Answer> answer;
-    if (const auto floor = Floor::Current(shim_)) {
+    const auto stale = std::make_shared<StaleRead>();
+    if (const auto floor = Floor::Current(shim_, true, nullptr, stale)) {
       floor->Hold([&](double timeout_s) { return Held(*client, *floor, key, timeout_s, answer); });
     }
     if (!answer) answer = Find(*client, key, {});
+    stale->Answered();
     return Seen(*answer);
   }
 

@@ -239,6 +239,7 @@ class Client::Traffic {
   /// Holds a statement back as it must be; false where the connection is lost.
   bool Before(Effects effects) {
     if (Disabled()) return true;
+    stale_ = std::make_shared<StaleRead>();
     std::shared_ptr<Floor> floor;
     double until_s = 0;
     try {
@@ -266,9 +267,9 @@ class Client::Traffic {
   std::shared_ptr<Floor> FloorOf(Effects effects) {
     const bool reads = (effects & kReads) != 0;
     const bool writes = (effects & kWrites) != 0;
-    if (reads && (!writes || (effects & kCommits) != 0)) return Floor::Current(*shim_, true, this);
+    if (reads && (!writes || (effects & kCommits) != 0)) return Floor::Current(*shim_, true, this, stale_);
     const bool opens = (effects & kMaySnapshot) != 0 || (writes && (effects & kEnds) == 0);
-    return reads || (opens && state_.Fresh()) ? Floor::Current(*shim_, false) : nullptr;
+    return reads || (opens && state_.Fresh()) ? Floor::Current(*shim_, false, nullptr, stale_) : nullptr;
   }
 
   void NoteGtids() {
@@ -305,6 +306,7 @@ class Client::Traffic {
   /// Takes in how a call ended, and enters what it committed.
   void After(std::optional<std::uint64_t> changed) {
     if (Disabled()) return;
+    if (failure_.number == 0 || !results_.empty()) stale_->Answered();
     bool doubtful = false;
     Due due = Due::kNothing;
     const bool lost = failure_.number != 0 && IsOfClient(failure_.number);
@@ -329,6 +331,7 @@ class Client::Traffic {
   /// The call has more results, which the application reads: nobody knows yet what it committed.
   void Begun() {
     if (Disabled()) return;
+    stale_->Answered();
     unread_in_ = CurrentScope();
     unread_.emplace(unread_in_);
     if (state_.Doubtful()) unread_->Unread(shim_->datastore());
@@ -506,6 +509,8 @@ class Client::Traffic {
   // Of the call in flight, or the last one.
   Effects effects_ = 0;
   bool hinted_ = false;
+  std::shared_ptr<StaleRead> stale_ =
+      std::make_shared<StaleRead>();  ///< Counts the read in flight once it is answered.
   std::vector<WriteId> minted_;
   std::optional<OpenBranch> unread_;  ///< While more results are to be read, of what began in that scope.
   std::shared_ptr<Scope> unread_in_;

@@ -146,13 +146,15 @@ class Shim::Table {
 
   Reading Read(std::string_view key) {
     std::unique_ptr<Session> session;
-    if (const auto floor = Floor::Current(shim_)) session = Held(*floor);
+    const auto stale = std::make_shared<StaleRead>();
+    if (const auto floor = Floor::Current(shim_, true, nullptr, stale)) session = Held(*floor);
     if (!session) session = Take(timeout_s());
     Connection& connection = session->connection;
     connection.Within(timeout_s());
     try {
       const Stored row = ReadRow(connection, key);
       const Text buried = row.value ? Text() : Buried(connection, key);
+      stale->Answered();
       Lineage lineage = row.value ? Beside(row) : buried ? StoredLineage(shim_.datastore(), *buried) : Lineage();
       lineage = lineage.Merge(Seen(*session));
       Release(std::move(session));

@@ -8,6 +8,7 @@
 #include "propagation/headers.h"
 #include "request/inside.h"
 #include "request/untrusted_text.h"
+#include "runtime/dry_run.h"
 #include "runtime/forks.h"
 #include "runtime/hosts.h"
 #include "runtime/observers.h"
@@ -65,6 +66,19 @@ void Note(const std::string& peer, bool speaks) {
 
 }  // namespace
 
+std::string Together(const Scope& scope, const std::string& text, const std::vector<std::string>& there) {
+  bool more = false;
+  Lineage together = scope.inside().Branching();
+  for (const std::string& other : there) {
+    if (other == text) continue;
+    together = together.Merge(Readable(kBaggage, other));
+    more = true;
+  }
+  if (!more) return text;
+  const auto observer = DryRunNow();
+  return LeavingText(together, observer ? observer->Notes(scope) : std::set<std::string>());
+}
+
 OutgoingCall::OutgoingCall(std::string_view scheme, std::string_view host, std::optional<unsigned> port,
                            std::string_view path, std::string_view service) {
   const auto usual = UsualPort(scheme);
@@ -112,13 +126,7 @@ void OutgoingCall::Outfit(Headers& headers) const {
   if (scope_) {
     const auto there = Members({given});
     if (there != std::vector<std::string>{text_}) {
-      std::string text = text_;
-      if (!there.empty()) {
-        Lineage together = Lineage::Deserialize(text_);
-        for (const std::string& other : there) together = together.Merge(Readable(kBaggage, other));
-        text = LeavingText(together);
-      }
-      given = WithMember(given, text);
+      given = WithMember(given, Together(*scope_, text_, there));
       Replace(headers, kBaggage, given);
     }
   }

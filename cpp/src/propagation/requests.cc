@@ -2,6 +2,7 @@
 #include "antipode/settings.h"
 #include "propagation/headers.h"
 #include "request/inside.h"
+#include "request/open_writes.h"
 #include "request/untrusted_text.h"
 #include "runtime/dry_run.h"
 #include "runtime/observers.h"
@@ -38,6 +39,7 @@ std::shared_ptr<Scope> Extract(const Headers& headers, std::shared_ptr<Scope> he
 
 std::optional<std::string> AnswerOf(Scope& scope) {
   if (Disabled()) return std::nullopt;
+  TellOfUnsent(scope);
   Scope::Inside& inside = scope.inside();
   Lineage added;
   bool asked = false;

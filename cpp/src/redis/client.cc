@@ -138,6 +138,7 @@ class Client::Traffic {
   /// Sends what may go at once, and takes it in. What else was appended is not sent where that throws.
   void Exchange(const Batch& batch) {
     Batch rest = std::exchange(unsent_, {});
+    if (!transaction_) stale_ = std::make_shared<StaleRead>();
     std::vector<OwnedReply> replies;
     std::set<Dependency> shown;
     if (const auto floor = FloorOf(batch)) {
@@ -148,7 +149,18 @@ class Client::Traffic {
     if (replies.empty()) {
       Send(batch, std::move(shown));
     } else {
+      CountAnswered(batch, replies);
       Give(std::move(replies));
+    }
+  }
+
+  /// Counts what may be stale, if any read has its reply. Those of a transaction come with its end.
+  void CountAnswered(const Batch& batch, const std::vector<OwnedReply>& replies) {
+    if (transaction_) return;
+    for (std::size_t nth = 0; nth < replies.size(); ++nth) {
+      const Sending& sent = batch[nth];
+      const bool reads = Reads(sent.does) || sent.does == Does::kUnknown || sent.name == "EXEC";
+      if (reads && replies[nth] && replies[nth]->type != REDIS_REPLY_ERROR) return stale_->Answered();
     }
   }
 
@@ -164,14 +176,14 @@ class Client::Traffic {
     const auto any = [&](const auto& is) { return std::any_of(batch.begin(), batch.end(), is); };
     const bool reads = any([](const Sending& each) { return Reads(each.does); });
     const bool may = any([](const Sending& each) { return each.does == Does::kUnknown || each.name == "MULTI"; });
-    return reads || may ? Floor::Current(*shim_, reads) : nullptr;
+    return reads || may ? Floor::Current(*shim_, reads, nullptr, stale_) : nullptr;
   }
 
   /// Reads within a transaction must see what was shown before it began, and no more: nothing can be asked in it.
   void GuardQueued(const Batch& batch) {
     for (const Sending& each : batch) {
       if (!Reads(each.does) && each.does != Does::kUnknown) continue;
-      const auto floor = Floor::Current(*shim_, Reads(each.does));
+      const auto floor = Floor::Current(*shim_, Reads(each.does), nullptr, stale_);
       if (!floor || Includes(transaction_->shown, floor->demanded())) continue;
       floor->Hold([&](double) { return Undecidable(floor->demanded(), "nothing can be asked within MULTI"); });
     }
@@ -276,7 +288,10 @@ class Client::Traffic {
       transaction_->before = before;
       transaction_->shown = std::move(shown);
     }
-    if (!(outcome.astray && guarded)) Give(std::move(replies));
+    if (!(outcome.astray && guarded)) {
+      CountAnswered(batch, replies);
+      Give(std::move(replies));
+    }
     if (!disabled) Enter(outcome, before, behind, why);
     if (outcome.astray && guarded) throw Error("the connection was made again while it read under a barrier");
   }
@@ -309,6 +324,7 @@ class Client::Traffic {
   Batch unsent_;
   std::deque<OwnedReply> answers_;
   std::optional<Transaction> transaction_;
+  std::shared_ptr<StaleRead> stale_ = std::make_shared<StaleRead>();  ///< Of the batch, or of the transaction.
 };
 
 Client::Client(std::shared_ptr<Shim> shim, redisContext* context)

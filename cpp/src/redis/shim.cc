@@ -89,8 +89,10 @@ class Shim::Table {
   Reading Read(std::string_view key) {
     std::unique_ptr<Connection> connection;
     std::optional<Looked> looked;
-    if (const auto floor = Floor::Current(shim_)) looked = Held(*floor, key, connection);
+    const auto stale = std::make_shared<StaleRead>();
+    if (const auto floor = Floor::Current(shim_, true, nullptr, stale)) looked = Held(*floor, key, connection);
     if (!looked) looked = Free(key, connection);
+    stale->Answered();
     Release(std::move(connection));
     return Found(*looked);
   }

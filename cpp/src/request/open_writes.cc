@@ -15,6 +15,7 @@ struct State {
   struct Open {
     std::weak_ptr<Scope> scope;
     OpenWrite write;
+    bool left = false;  ///< Whether something was sent from its request while it was open.
   };
   std::mutex lock;
   std::map<const void*, Open> open;  ///< By whose transaction it is.
@@ -39,7 +40,7 @@ void RecordUncommitted(const std::string& datastore, const void* who, bool wrote
   } else if (scope) {
     State::Open& open = state.open[who];
     if (open.scope.lock() != scope) {
-      open = {scope, {who, datastore, DryRunNow() ? CurrentCallStack() : CallStack{}}};
+      open = {scope, {who, datastore, DryRunNow() ? CurrentCallStack() : CallStack{}}, false};
     }
   }
   state.size = state.open.size();
@@ -71,6 +72,26 @@ void TellOfUnseen(const std::string& what, const Scope& scope, const OpenWrite& 
            "a " + what + " of '" + open.datastore +
                "' cannot see what the same request wrote in a transaction that is not committed yet: commit it before, "
                "or read within that transaction");
+}
+
+void TellOfUnsent(const Scope& scope) {
+  State& state = TheState();
+  if (state.size == 0 || scope.stopped()) return;
+  std::set<std::string> unsent;
+  {
+    const std::lock_guard guard(state.lock);
+    for (auto& [who, open] : state.open) {
+      if (open.left || open.scope.lock().get() != &scope) continue;
+      open.left = true;
+      Count("sent_before_commit", open.write.datastore);
+      unsent.insert(open.write.datastore);
+    }
+  }
+  for (const std::string& datastore : unsent) {
+    WarnOnce("sent_before_commit", datastore, "",
+             "a message, a call or an answer does not depend on what the same request wrote to '" + datastore +
+                 "': its transaction is not committed yet, so the write has no position. Send it after the commit");
+  }
 }
 
 }  // namespace antipode

@@ -9,6 +9,7 @@
 #include "lineage/grammar.h"
 #include "lineage/promise_name.h"
 #include "request/inside.h"
+#include "request/open_writes.h"
 #include "request/untrusted_text.h"
 #include "runtime/clock.h"
 #include "runtime/dry_run.h"
@@ -145,6 +146,7 @@ std::shared_ptr<Scope> Scope::Received(std::string_view text) { return std::make
 Lineage Scope::lineage() const { return inside_->Held(); }
 
 std::string Scope::text() const {
+  TellOfUnsent(*this);
   const auto observer = DryRunNow();
   if (!observer) return inside_->Leaving();
   observer->Leaves(*this);

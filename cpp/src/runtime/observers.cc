@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kMostLogged = 10'000;
 /// Names of datastores come from outside as well, in lineages that anybody may forge.
 constexpr std::size_t kMostCounts = 2'000;
-/// How seldom it is said that reads of a datastore are stale.
+/// How seldom the same is said of a datastore.
 constexpr std::chrono::minutes kSeldom{1};
 constexpr std::string_view kOther = "_OTHER";
 /// Counts that a dry run makes a lint of.
@@ -28,7 +28,8 @@ struct State {
   std::mutex lock;
   std::map<std::pair<std::string, std::string>, std::uint64_t> counts;
   std::set<std::tuple<std::string, std::string, std::string>> warned;
-  std::map<std::string, std::chrono::steady_clock::time_point> served;  ///< When it was said last of a datastore.
+  /// When something was said last, by metric and datastore.
+  std::map<std::pair<std::string, std::string>, std::chrono::steady_clock::time_point> said;
   std::shared_ptr<Observer> observer;
 };
 
@@ -95,23 +96,32 @@ void WarnOnce(std::string_view metric, std::string_view subject, std::string_vie
   Say(observer, message);
 }
 
+void WarnSeldom(std::string_view metric, const std::string& datastore, const std::string& message) {
+  State& state = TheState();
+  std::shared_ptr<Observer> observer;
+  {
+    const std::lock_guard lock(state.lock);
+    const auto now = std::chrono::steady_clock::now();
+    std::pair about{std::string(metric), datastore};
+    const auto found = state.said.find(about);
+    if (found == state.said.end() ? state.said.size() >= kMostLogged : now - found->second < kSeldom) return;
+    state.said[std::move(about)] = now;
+    observer = state.observer;
+  }
+  Say(observer, message);
+}
+
 void CountServed(const std::string& datastore, const AntipodeError& error) {
   Count("served_stale", datastore);
   State& state = TheState();
   std::shared_ptr<Observer> observer;
-  bool say = false;
   {
     const std::lock_guard lock(state.lock);
     observer = state.observer;
-    const auto now = std::chrono::steady_clock::now();
-    const auto [said, first] = state.served.try_emplace(datastore, now);
-    say = first || now - said->second >= kSeldom;
-    if (say) said->second = now;
   }
   if (observer) observer->ServedStale(datastore, error.code());
-  if (say) {
-    Say(observer, "a read of '" + datastore + "' was answered although its request depends on more: " + error.what());
-  }
+  WarnSeldom("served_stale", datastore,
+             "a read of '" + datastore + "' was answered although its request depends on more: " + error.what());
 }
 
 }  // namespace antipode

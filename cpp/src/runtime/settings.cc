@@ -114,6 +114,7 @@ Settings FromEnvironment() {
   });
   given("auto_timeout", span(settings.auto_timeout));
   given("on_stale", [&](auto name, const auto& text) {
+    if (text == "primary") Refuse(name, "serve or raise: primary is not supported in C++");
     settings.on_stale = OneOf<OnStale>(name, text, {{"serve", OnStale::kServe}, {"raise", OnStale::kRaise}});
   });
   given("max_lineage_bytes", [&](auto name, const auto& text) {

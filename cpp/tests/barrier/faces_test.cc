@@ -320,6 +320,28 @@ TEST_F(Faces, HoldReadsByThemselvesForTheTimeOfTheRequestTogether) {
   EXPECT_TRUE(Floor::Current(*store_)->Proved("server", 60));
 }
 
+/// What the library warns of.
+class Listening final : public Observer {
+ public:
+  void Warned(std::string_view message) noexcept override { warned.emplace_back(message); }
+  std::vector<std::string> warned;
+};
+
+TEST_F(Faces, LogWhatTheyDidNotGetOnceAMinute) {
+  const auto listening = std::make_shared<Listening>();
+  SetObserver(listening);
+  BarrierOptions options = Options();
+  options.lineage = Lineage(LineageParts{{}, {{"marked-of-this-test", "in_doubt"}}, {}, 0, {}});
+  EXPECT_FALSE(Check(options).ok());
+  EXPECT_TRUE(listening->warned.empty()) << "what a check says is its caller's to use";
+  for (int times = 0; times < 2; ++times) EXPECT_THROW(Barrier(options), IncompleteLineage);
+  SetObserver(nullptr);
+  ASSERT_EQ(listening->warned.size(), 1U);
+  EXPECT_EQ(listening->warned[0].find("a barrier did not see all that it depends on in 'marked-of-this-test' "
+                                      "(in_doubt). It ended with incomplete_lineage: "),
+            0U);
+}
+
 TEST_F(Faces, ServeFromAnOldSnapshotWhereNoBarrierWasCalled) {
   store_->floors = true;
   Settings settings;

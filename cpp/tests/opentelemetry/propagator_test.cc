@@ -104,6 +104,15 @@ TEST(Inject, KeepsTheLineageWholeBesideMoreBaggageThanIsPassedOn) {
   EXPECT_EQ(ScopeOf(Extracted({{"baggage", sent}}))->lineage(), ScopeOf(request)->lineage());
 }
 
+TEST(Inject, KeepsALineageThatTheHeaderHas) {
+  const Instrumenting instrumenting;
+  Headers headers = {{"baggage", "antipode=1~ka.5.handed-on"}};
+  HeadersCarrier carrier(headers);
+  const Context request = Extracted({{"baggage", "tenant=acme,antipode=1~ka.5.k"}});
+  GlobalTextMapPropagator::GetGlobalPropagator()->Inject(carrier, request);
+  EXPECT_EQ(std::string(carrier.Get("baggage")), "antipode=1~ka.5.handed-on~ka.5.k,tenant=acme");
+}
+
 TEST(Inject, OutsideOfARequestSendsNothingOfOurs) {
   const Instrumenting instrumenting;
   const ScopeGuard elsewhere(Lineage({kWrite}));
