@@ -26,7 +26,11 @@ _MEASURED = (
     "benchmarks/_statistics.py",
     "benchmarks/evaluation/footprint.py",
 )
-_PACKAGES = ("opentelemetry-api", "redis", "PyMySQL", "SQLAlchemy", "pymongo", "pika")
+_SOURCES = {".py", ".cc", ".h", ".java", ".go", ".proto", ".txt", ".xml", ".properties"}
+_PACKAGES = (
+    *("opentelemetry-api", "redis", "PyMySQL", "SQLAlchemy", "pymongo", "pika", "stomp.py"),
+    *("boto3", "ministack"),
+)
 #: What prints the version of each server in its first line, somewhere.
 _SERVERS = {
     "redis": ("redis-server", "--version"),
@@ -87,14 +91,20 @@ def _model() -> str:
 
 
 @cache
-def code() -> str:
-    """A digest of every file that a run executes."""
+def code(places: tuple[str, ...] = _MEASURED, without: tuple[str, ...] = ()) -> str:
+    """A digest of every file that a run executes.
+
+    Args:
+        places: files and folders of this project; of the latter sources of any language count.
+        without: files among them that make pages of a result.
+    """
     digest = hashlib.sha256()
-    for place in _MEASURED:
+    for place in places:
         path = ROOT / place
-        for file in [path] if path.is_file() else sorted(path.rglob("*.py")):
-            digest.update(file.relative_to(ROOT).as_posix().encode() + b"\0")
-            digest.update(file.read_bytes() + b"\0")
+        for file in [path] if path.is_file() else sorted(path.rglob("*")):
+            name = file.relative_to(ROOT).as_posix()
+            if file.suffix in _SOURCES and "target" not in file.parts and name not in without:
+                digest.update(name.encode() + b"\0" + file.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 
 

@@ -111,15 +111,19 @@ def spent(port: int) -> float | None:
 
     None where the system does not say (Linux does, of processes that this one may look at).
     """
-    ticks = os.sysconf("SC_CLK_TCK")
     process = _listening(port)
+    return None if process is None else spent_by(int(process))
+
+
+def spent_by(process: int) -> float | None:
+    """The same of a process, by its number."""
     try:
         fields = (
             Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
         )
     except (OSError, UnicodeDecodeError):
         return None
-    return (int(fields[_USER]) + int(fields[_SYSTEM])) / ticks
+    return (int(fields[_USER]) + int(fields[_SYSTEM])) / os.sysconf("SC_CLK_TCK")
 
 
 @cache

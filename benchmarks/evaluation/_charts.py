@@ -10,7 +10,7 @@ mpl.use("Agg")
 
 from matplotlib.figure import Figure
 
-from benchmarks.post_notification._options import NOTIFIERS
+from benchmarks.post_notification._options import NOTIFIERS, title_of
 
 from ._plan import FIGURE_NOTIFIER, LAG_MS, PROFILES
 from ._results import share
@@ -31,7 +31,11 @@ _STORES = {
     "mysql": ("#0072b2", "^"),
     "mariadb": ("#56b4e9", "v"),
     "mongodb": ("#009e73", "D"),
+    "dynamodb": ("#e69f00", "P"),
+    "s3": ("#cc79a7", "X"),
 }
+#: How many notifiers are beside each other.
+_ABREAST = 3
 _UNPROTECTED, _BARRIER, _VISIBLE = "#d55e00", "#0072b2", "#777777"
 _DPI = 130
 
@@ -54,13 +58,18 @@ def draw(folder: Path, results: Results) -> None:
 
 def _table1(runs: Sequence[RunResult]) -> Figure:
     named = [notifier for notifier in NOTIFIERS if any(run.notifier == notifier for run in runs)]
-    figure = Figure(figsize=(5.2 * len(named) + 1, 4.2), layout="constrained", facecolor="white")
+    rows, columns = -(-len(named) // _ABREAST), min(len(named), _ABREAST)
+    size = (5.2 * columns + 1, 4.2 * rows)
+    figure = Figure(figsize=size, layout="constrained", facecolor="white")
     figure.suptitle("Notifications that overtook their post, without protection", fontsize=12)
-    grid: Any = figure.subplots(1, len(named), sharey=True, squeeze=False)
-    for axes, notifier in zip(grid[0], named, strict=True):
+    grid: Any = figure.subplots(rows, columns, sharey=True, squeeze=False)
+    for axes in grid.flat[len(named) :]:
+        axes.set_axis_off()
+    for axes, notifier in zip(grid.flat, named, strict=False):
         _profiles(axes, [run for run in runs if run.notifier == notifier])
-        axes.set_title(f"{notifier} notifies", fontsize=10)
-    grid[0][0].set_ylabel("% of notifications")
+        axes.set_title(f"{title_of(notifier)} notifies", fontsize=10)
+    for row in grid:
+        row[0].set_ylabel("% of notifications")
     grid[0][-1].legend(fontsize=8, frameon=False, loc="upper right")
     return figure
 
@@ -76,7 +85,7 @@ def _profiles(axes: Axes, runs: Sequence[RunResult]) -> None:
             if value is not None:
                 at = number + (place - (len(named) - 1) / 2) * width
                 axes.bar(at, 100 * value, width * 0.9, color=colour, alpha=0.35)
-                label = store if number == 0 else None
+                label = title_of(store) if number == 0 else None
                 axes.plot(at, 100 * value, mark, color=colour, ms=4, label=label)
     axes.set_xticks(range(len(PROFILES)), [profile.name for profile in PROFILES])
     axes.set_ylim(-3, 104)
@@ -97,7 +106,7 @@ def _figure6(runs: Sequence[RunResult]) -> Figure:
             marker=mark,
             ms=5,
             linewidth=1.4,
-            label=run.post_storage,
+            label=title_of(run.post_storage),
         )
     _barriers_line(axes, runs)
     axes.axvline(
@@ -150,7 +159,7 @@ def _figure7(runs: Sequence[RunResult]) -> Figure:
     for colour, label in ((_UNPROTECTED, "without protection"), (_BARRIER, "barrier()")):
         axes.plot([], [], color=colour, linewidth=6, alpha=0.5, label=label)
     axes.plot([], [], color=_VISIBLE, linestyle="--", linewidth=1, label="post visible (median)")
-    axes.set_xticks(range(len(runs)), [run.post_storage for run in runs])
+    axes.set_xticks(range(len(runs)), [title_of(run.post_storage) for run in runs])
     axes.set_ylabel("ms after the write")
     axes.set_ylim(0, 1.1 * max(furthest, 1.0))
     axes.set_title(f"When followers' reads begin ({FIGURE_NOTIFIER} notifies)", fontsize=11)
@@ -203,7 +212,7 @@ def _strategies(runs: Sequence[RunResult]) -> Figure:
             axes.set_ylim(-0.6, len(named) - 0.4)
             axes.xaxis.set_tick_params(labelbottom=True)
             _plain(axes)
-        row[0].set_ylabel(run.post_storage, fontsize=10)
+        row[0].set_ylabel(title_of(run.post_storage), fontsize=10)
         row[0].set_xlim(0, 118)
     for axes, title in zip(grid[0], ("% of reads wrong", *(t for _, t in _COSTS)), strict=True):
         axes.set_title(title, fontsize=10)

@@ -10,6 +10,7 @@ from benchmarks._machine import code, commit, machine, versions
 from benchmarks._statistics import percentile
 from benchmarks.judge import busy
 from benchmarks.post_notification._observations import Observation
+from benchmarks.post_notification._options import EMULATORS
 
 from ._plan import FOOTPRINT
 from ._results import FootprintResult, Point, Results, RoundResult, RunResult
@@ -56,6 +57,7 @@ def _run(run: Run, record: Record, path: Path) -> RunResult:
         "began": record.began,
         "took_s": record.took_s,
         "status": record.status,
+        "emulators": sorted(EMULATORS & {run.post_storage, run.notifier}),
     }
     if run.module == FOOTPRINT:
         footprints = [FootprintResult(**each) for each in found["footprints"]]

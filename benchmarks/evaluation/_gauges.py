@@ -7,6 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, Protocol
 
 from antipode_shims.embedded import EmbeddedStore
+from benchmarks.post_notification._storage import open_post_storage
 
 if TYPE_CHECKING:
     from antipode_shims.embedded import EmbeddedTopology
@@ -162,12 +163,37 @@ class MongoGauge:
         self._client.close()
 
 
+class EmulatorGauge:
+    """An emulator of a service of AWS."""
+
+    counts = "an emulator: no count of its own"
+
+    def __init__(self, topology: Topology, *, library: bool) -> None:  # noqa: ARG002
+        """Ask the writer's region as the application does."""
+        spec = {"store": topology.store, "writer": topology.primary}
+        self._storage = open_post_storage(spec, place="writer")
+
+    def payload(self, post_id: str) -> int:
+        """What the application counts as stored: names and values of attributes, or metadata."""
+        return self._storage.stored_bytes(post_id)
+
+    def total(self) -> int:
+        """Nothing is counted."""
+        return 0
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._storage.close()
+
+
 _GAUGES: dict[str, Any] = {
     "embedded": EmbeddedGauge,
     "redis": RedisGauge,
     "mysql": SQLGauge,
     "mariadb": SQLGauge,
     "mongodb": MongoGauge,
+    "dynamodb": EmulatorGauge,
+    "s3": EmulatorGauge,
 }
 
 

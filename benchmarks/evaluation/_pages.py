@@ -76,9 +76,16 @@ def _introduction(results: Results) -> str:
     reads = sum(each.answered for each in rounds)
     waited = sum(each.waited for each in rounds)
     of_what = f"{waited:,} reads that would have been wrong" if waited else f"{reads:,} reads"
+    emulators = sorted({each for run in results.runs for each in run.emulators})
+    marked = (
+        f"; and **emulators** of AWS (ministack) for {listed(emulators)}, marked so wherever they "
+        "are named: nothing was measured at AWS"
+        if emulators
+        else ""
+    )
     return (
         "The paper's post-notification application (sections 2.2 and 7) in two regions on one "
-        "machine: real servers, a link that delays replication, one clock. "
+        f"machine: real servers, a link that delays replication, one clock{marked}. "
         f"With the library there were **{wrong} violations or early returns in {of_what}**. "
         "Unprotected rounds run none of the library: no scope, no header, nothing stored. "
         "[Measuring](../guides/post-notification.md) says what runs and what the figures mean; "
@@ -204,9 +211,12 @@ def _quoted(results: Results) -> str:
     window = [each for run in results.of("figure7") for each in run.of("barrier", "new")]
     overshoots = [each.medians["overshoot_ms"] for each in window if "overshoot_ms" in each.medians]
     said = [table(head, rows)]
+    emulated = len({(run.post_storage, run.notifier) for run in runs if run.emulators})
+    with_emulators = f", {emulated} of them with emulators of AWS" if emulated else ""
     if overshoots:
         said.append(
-            f"{len(pairs)} pairs of post storage and notifier. The barrier returned "
+            f"{len(pairs)} pairs of post storage and notifier{with_emulators}. "
+            "The barrier returned "
             f"{min(overshoots):.1f} to {max(overshoots):.1f} ms (medians by store) after the post "
             "was visible. [All tables and figures](docs/results/index.md)."
         )

@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from benchmarks.post_notification._options import NOTIFIERS, OF_DRY_RUNS, POST_STORAGES, STRATEGIES
+from benchmarks.post_notification._options import (
+    EMULATORS,
+    NOTIFIERS,
+    OF_DRY_RUNS,
+    POST_STORAGES,
+    STRATEGIES,
+)
 from benchmarks.post_notification._strategies import stores_of
 
 if TYPE_CHECKING:
@@ -21,11 +27,25 @@ FOOTPRINT = "benchmarks.evaluation.footprint"
 RATE = 80
 #: The same where violations are counted and no time is claimed.
 COUNT_RATE = 120
+#: The most where something is an emulator, a program in Python.
+EMULATED_RATE = 40
 #: Seconds until the servers of a store run, until the services of one strategy do, and that a turn
 #: takes beside its requests; of a server alone to see how much room posts take there.
-_SERVERS_S = {"redis": 2, "mysql": 7, "mariadb": 5, "mongodb": 5, "rabbitmq": 9}
+_SERVERS_S = {
+    "redis": 2,
+    "mysql": 7,
+    "mariadb": 5,
+    "mongodb": 5,
+    "rabbitmq": 9,
+    "activemq": 10,
+    "dynamodb": 4,
+    "s3": 4,
+    "sns": 4,
+}
 _SERVICES_S, _TURN_S = 1.0, 0.2
-_FOOTPRINT_S = {"redis": 4, "mysql": 17, "mariadb": 10, "mongodb": 22}
+_FOOTPRINT_S = {"redis": 4, "mysql": 17, "mariadb": 10, "mongodb": 22, "dynamodb": 20, "s3": 20}
+#: The most posts of which an emulator is asked what it keeps: it has no pages that fill.
+_EMULATED_POSTS = 500
 #: Milliseconds by which posts, or notifications, are late where they are.
 LAG_MS = 100
 #: One way between the regions, where strategies are compared: nothing that crosses is faster.
@@ -50,8 +70,10 @@ SWEEP_LAGS_MS = (25, 50, 100, 200, 400)
 SWEEP_LINK_MS = 20
 SWEEP_STORES = ("redis", "mysql")
 SWEEP_STRATEGIES: tuple[Strategy, ...] = ("none", "instrumented", "primary", "sticky", "session")
-#: What does the same whatever the store, and is compared over those of the sweep alone.
+#: What does the same whatever the store, and is compared over those of the sweep, and over those
+#: that have no strategy of their own.
 OF_NO_STORE: tuple[Strategy, ...] = ("artefact", "sleep", "retry")
+OF_NO_STORE_OVER = (*SWEEP_STORES, "dynamodb", "s3")
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +235,8 @@ def _application(
     profile: str = "",
 ) -> Run:
     post_storage, notifier = pair
+    if EMULATORS.intersection(pair):
+        rate = min(rate, EMULATED_RATE)
     warmup = min(max(requests // blocks // 20, 5), 100)
     options = ("--lag-ms", _delays(lags_ms), *options)
     arguments = ["--post-storage", post_storage, "--notifier", notifier]
@@ -287,7 +311,7 @@ def _strategies(size: Size, post_storage: str) -> Run:
             for each in STRATEGIES
             if each not in OF_DRY_RUNS
             and stores_of(each, [post_storage])
-            and (each not in OF_NO_STORE or post_storage in SWEEP_STORES)
+            and (each not in OF_NO_STORE or post_storage in OF_NO_STORE_OVER)
         ],
         options=(*links, "--lag-spread", str(LAG_SPREAD)),
     )
@@ -325,7 +349,8 @@ def _nothing(size: Size, post_storage: str) -> Run:
 
 
 def _footprint(size: Size, post_storage: str) -> Run:
-    arguments = ("--post-storage", post_storage, "--posts", str(size.posts))
+    posts = min(size.posts, _EMULATED_POSTS) if post_storage in EMULATORS else size.posts
+    arguments = ("--post-storage", post_storage, "--posts", str(posts))
     sections = frozenset({"table3"})
     took_s = _FOOTPRINT_S.get(post_storage, 2) * size.posts / FULL.posts
     return Run(

@@ -144,6 +144,7 @@ class RunResult:
         rounds: in their order.
         counts: what the store's own figure counts, for a footprint.
         footprints: by variant.
+        emulators: of the post storage and the notifier, what is an emulator of a service.
     """
 
     name: str
@@ -161,6 +162,7 @@ class RunResult:
     rounds: list[RoundResult] = field(default_factory=list)
     counts: str = ""
     footprints: list[FootprintResult] = field(default_factory=list)
+    emulators: list[str] = field(default_factory=list)
 
     def of(
         self, strategy: str, kind: str | None = None, lag_ms: float | None = None

@@ -18,7 +18,7 @@ from benchmarks._machine import ROOT, code, machine
 from ._plan import APPLICATION
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from ._plan import Run
@@ -56,10 +56,19 @@ class RunFailedError(Exception):
 class Runner:
     """Runs programs and keeps what they found in a folder."""
 
-    def __init__(self, folder: Path, *, fresh: bool = False) -> None:
-        """Keep results in *folder*; with *fresh* none of an earlier call is taken."""
+    def __init__(
+        self, folder: Path, *, fresh: bool = False, of: Callable[[], str] | None = None
+    ) -> None:
+        """Keep results in *folder*.
+
+        Args:
+            folder: for the results.
+            fresh: none of an earlier call is taken.
+            of: a digest of the code that runs execute; None: that of the evaluation.
+        """
         self._folder = folder
         self._fresh = fresh
+        self._of = of
         folder.mkdir(parents=True, exist_ok=True)
 
     def result(self, run: Run) -> Path:
@@ -73,7 +82,7 @@ class Runner:
             record = Record(**{**fields, "command": tuple(fields["command"])})
         except (OSError, ValueError, TypeError, KeyError):
             return None
-        wanted = (run.command, code(), machine())
+        wanted = (run.command, self._digest(), machine())
         same = (record.command, record.code, record.machine) == wanted
         return record if same and self.result(run).is_file() else None
 
@@ -92,7 +101,7 @@ class Runner:
             raise RunFailedError(f"{run.name}: status {status}: {self._why(run)}")
         took_s = round(time.monotonic() - began_s, 1)
         began_text = began.isoformat(timespec="seconds")
-        record = Record(run.command, code(), machine(), began_text, took_s, status)
+        record = Record(run.command, self._digest(), machine(), began_text, took_s, status)
         unfinished = self._beside(run).with_suffix(".part")
         unfinished.write_text(json.dumps(asdict(record), indent=1) + "\n", encoding="utf-8")
         unfinished.replace(self._beside(run))
@@ -129,6 +138,9 @@ class Runner:
     def _why(self, run: Run) -> str:
         lines = self._log(run).read_text(encoding="utf-8", errors="replace").splitlines()
         return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
+
+    def _digest(self) -> str:
+        return code() if self._of is None else self._of()
 
     def _beside(self, run: Run) -> Path:
         return self._folder / f"{run.name}.run.json"

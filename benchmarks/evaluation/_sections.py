@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from benchmarks._markdown import listed, table
-from benchmarks.post_notification._options import NOTIFIERS, OURS, POST_STORAGES
+from benchmarks.post_notification._options import NOTIFIERS, OURS, POST_STORAGES, title_of
 
 from ._plan import (
     DELAYED,
@@ -15,9 +15,9 @@ from ._plan import (
     LAG_SPREAD,
     LINK_MS,
     OF_NO_STORE,
+    OF_NO_STORE_OVER,
     PROFILES,
     SWEEP_LINK_MS,
-    SWEEP_STORES,
 )
 from ._text import NOTHING, milliseconds, more, share_text, violations
 
@@ -64,7 +64,7 @@ def table1(results: Results) -> Iterator[str]:
     yield table(("lags", "what is late", "in the paper"), rows, text_columns=3)
     for notifier in (n for n in NOTIFIERS if any(run.notifier == n for run in runs)):
         chosen = [run for run in runs if run.notifier == notifier]
-        yield f"Without protection, {notifier} as the notifier:"
+        yield f"Without protection, {title_of(notifier)} as the notifier:"
         yield _by_profile(chosen, "none")
     yield f"![Violations by lags, post storage and notifier]({IMAGES['table1']})"
     yield "With `barrier()`, all lags and all kinds of request together:"
@@ -90,7 +90,7 @@ def _by_profile(runs: Sequence[RunResult], strategy: str) -> str:
             of_store = [run for run in runs if run.post_storage == store]
             cells.append(violations(counted(of_store, profile, strategy)))
         rows.append((f"`{profile.name}`", *cells))
-    return table(("lags", *named), rows)
+    return table(("lags", *map(title_of, named)), rows)
 
 
 def _guarded_pairs(runs: Sequence[RunResult]) -> str:
@@ -103,8 +103,8 @@ def _guarded_pairs(runs: Sequence[RunResult]) -> str:
             rounds = [each for run in found for each in run.of("barrier")]
             early = sum(each.early for each in rounds)
             cells.append(violations(rounds) + (f", {early} early" if early else ""))
-        rows.append((store, *cells))
-    return table(("post storage", *(f"with {notifier}" for notifier in named)), rows)
+        rows.append((title_of(store), *cells))
+    return table(("post storage", *(f"with {title_of(each)}" for each in named)), rows)
 
 
 def figure6(results: Results) -> Iterator[str]:
@@ -127,7 +127,7 @@ def figure6(results: Results) -> Iterator[str]:
     guarded = [each for run in runs for each in run.of("barrier")]
     if guarded:
         yield f"With `barrier()`, all delays and stores together: {violations(guarded)} wrong."
-    yield table(("delay, ms", *named), rows, text_columns=0)
+    yield table(("delay, ms", *map(title_of, named)), rows, text_columns=0)
 
 
 def _at_delay(runs: Sequence[RunResult], store: str, delay_ms: float) -> str:
@@ -154,7 +154,7 @@ def figure7(results: Results) -> Iterator[str]:
     rows = []
     for run in runs:
         for none, barrier in zip(run.of("none", "new"), run.of("barrier", "new"), strict=True):
-            rows.append((run.post_storage, *_window(none, barrier)))
+            rows.append((title_of(run.post_storage), *_window(none, barrier)))
     yield table(head, rows)
 
 
@@ -186,7 +186,7 @@ def table3(results: Results) -> Iterator[str]:
     head = ["post storage", "stored, without", "first write", "dependent write"]
     head += ["in the store, without", "first write", "dependent write", "what the store counts"]
     rows = [
-        (run.post_storage, *_footprint(run.footprints), run.counts)
+        (title_of(run.post_storage), *_footprint(run.footprints), run.counts)
         for run in runs
         if run.footprints
     ]
@@ -195,7 +195,7 @@ def table3(results: Results) -> Iterator[str]:
     head = ["post storage", "notifier", "notification, without", "with the barrier"]
     head += ["all calls, without", "with the barrier"]
     rows = [
-        (run.post_storage, run.notifier, *_travels(none, barrier))
+        (title_of(run.post_storage), title_of(run.notifier), *_travels(none, barrier))
         for run in runs
         for none, barrier in zip(run.of("none", "new"), run.of("barrier", "new"), strict=True)
     ]
@@ -206,7 +206,7 @@ def _footprint(found: Sequence[FootprintResult]) -> Iterator[str]:
     base, *others = found
     yield f"{base.payload_bytes:.0f}"
     yield from (more(each.payload_bytes, base.payload_bytes) for each in others)
-    yield f"{base.store_bytes:.0f}"
+    yield f"{base.store_bytes:.0f}" if base.store_bytes else ""
     yield from (more(each.store_bytes, base.store_bytes) for each in others)
 
 
@@ -230,8 +230,8 @@ def strategies(results: Results) -> Iterator[str]:
         "milliseconds of processor time (the observer's looks included); lines is the code that "
         "the strategy adds to the application. "
         f"{listed([f'`{each}`' for each in OF_NO_STORE])} know nothing of the store and are "
-        f"compared over {listed(list(SWEEP_STORES))}. [The guide](../guides/post-notification.md) "
-        "says what each strategy does."
+        f"compared over {listed(list(OF_NO_STORE_OVER))}. "
+        "[The guide](../guides/post-notification.md) says what each strategy does."
     )
     yield (
         "![Violations, consistency window, writer's and reader's cost of each strategy]"
@@ -240,7 +240,7 @@ def strategies(results: Results) -> Iterator[str]:
     head = ["strategy", "violations", "lost", "window", "writer", "reader", "primary", "replica"]
     head.append("lines")
     for run in results.of("strategies"):
-        yield f"### {run.post_storage}"
+        yield f"### {title_of(run.post_storage)}"
         named = list(dict.fromkeys(each.strategy for each in run.rounds))
         yield table(head, [_strategy(run, strategy) for strategy in named])
         for ours in OURS:

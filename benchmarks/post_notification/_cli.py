@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, NoReturn
 from benchmarks.judge import busy
 
 from ._options import (
+    ALL_STORAGES,
     IN_COMPOSE,
     KINDS,
     NOTIFIERS,
     OF_OWN_SERVERS,
-    POST_STORAGES,
     STACKS,
     STRATEGIES,
     BenchmarkError,
@@ -46,8 +46,13 @@ _NEEDED_BY_STORE: dict[str, tuple[str, ...]] = {
     "redis": ("redis",),
     "mysql": ("pymysql", "sqlalchemy"),
     "mariadb": ("pymysql", "sqlalchemy"),
+    "postgresql": ("psycopg", "sqlalchemy"),
     "mongodb": ("pymongo",),
+    "dynamodb": ("boto3", "ministack"),
+    "s3": ("boto3", "ministack"),
     "rabbitmq": ("pika",),
+    "activemq": ("stomp",),
+    "sns": ("boto3", "ministack"),
 }
 #: Stores whose extra is named after another.
 _EXTRAS = {"mariadb": "mysql"}
@@ -79,7 +84,7 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
     if given.stack == "compose" and given.post_storage not in IN_COMPOSE:
         parser.error(f"argument --stack: docker-compose.yml has no {given.post_storage}")
     for strategy in given.strategies:
-        stores = stores_of(strategy, POST_STORAGES)
+        stores = stores_of(strategy, ALL_STORAGES)
         if given.post_storage not in stores:
             has = f"{given.post_storage} has no {strategy!r}, which is for {', '.join(stores)}"
             parser.error(f"argument --strategies: {has}")
@@ -126,7 +131,7 @@ def _parser() -> argparse.ArgumentParser:
         "one; 2 bad arguments or a missing server; 3 inconclusive, it says why; 130 interrupted",
     )
     add = parser.add_argument
-    add("--post-storage", choices=POST_STORAGES, default="embedded", help="where posts are kept")
+    add("--post-storage", choices=ALL_STORAGES, default="embedded", help="where posts are kept")
     add("--notifier", choices=NOTIFIERS, default="embedded", help="what carries notifications")
     add(
         "--stack", choices=STACKS, default="own", help="servers of its own, or docker-compose.yml's"

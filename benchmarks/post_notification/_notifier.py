@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._delivery import Publisher, Subscriber
@@ -11,26 +12,16 @@ if TYPE_CHECKING:
 
 def open_publisher(spec: Spec, *, library: bool) -> Publisher:
     """A publisher at the writer region's server, through the library's shim or without it."""
-    return _module(spec).publisher(spec, library=library)
+    made: Publisher = _module(spec).publisher(spec, library=library)
+    return made
 
 
 def open_subscriber(spec: Spec, *, library: bool) -> Subscriber:
     """A subscriber at the reader region's server, through the library's shim or without it."""
-    return _module(spec).subscriber(spec, library=library)
+    made: Subscriber = _module(spec).subscriber(spec, library=library)
+    return made
 
 
-class _Module(Protocol):
-    def publisher(self, spec: Spec, *, library: bool) -> Publisher: ...
-
-    def subscriber(self, spec: Spec, *, library: bool) -> Subscriber: ...
-
-
-def _module(spec: Spec) -> _Module:
+def _module(spec: Spec) -> Any:  # noqa: ANN401 - a module
     """The adapter of a store, whose client library is imported only now."""
-    if spec["store"] == "embedded":
-        from . import _notifier_embedded
-
-        return _notifier_embedded
-    from . import _notifier_rabbitmq
-
-    return _notifier_rabbitmq
+    return import_module(f"._notifier_{spec['store']}", __package__)

@@ -91,10 +91,12 @@ class Observation:
     def early(self) -> bool:
         """Whether the library let a read pass, and a look that began later did not show the write.
 
-        Where the barrier is part of the read, it let pass what it answered.
+        Where the barrier is part of the read, it let pass what it answered. A router may have read
+        at the primary, which shows what the look, at the replica, does not.
         """
         passed_ns = self.done_ns if self.passed_ns is None else self.passed_ns
-        if self.strategy not in OURS or passed_ns is None or self.unseen_ns is None:
+        judged = self.strategy in OURS and self.strategy != "routed"
+        if not judged or passed_ns is None or self.unseen_ns is None:
             return False
         return passed_ns < self.unseen_ns
 

@@ -15,6 +15,7 @@ Strategy = Literal[
     "instrumented",
     "at-read",
     "auto",
+    "routed",
     "artefact",
     "sleep",
     "retry",
@@ -31,13 +32,18 @@ KINDS: tuple[Kind, ...] = ("new", "update", "delete")
 #: their barrier with ``unguarded``, does anything of the library run.
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 #: Those with the library, behind which there is no violation.
-OURS: tuple[Strategy, ...] = ("barrier", "instrumented", "at-read", "auto")
+OURS: tuple[Strategy, ...] = ("barrier", "instrumented", "at-read", "auto", "routed")
 #: No protection; what a dry run is for.
 OF_DRY_RUNS: tuple[Strategy, ...] = ("unguarded",)
 #: Those that change the servers themselves.
 OF_OWN_SERVERS: tuple[Strategy, ...] = ("synchronous",)
-POST_STORAGES = ("embedded", "redis", "mysql", "mariadb", "mongodb")
-NOTIFIERS = ("embedded", "rabbitmq")
+#: What the evaluation measures; the application has one more, which the paper has not.
+POST_STORAGES = ("embedded", "redis", "mysql", "mariadb", "mongodb", "dynamodb", "s3")
+ALL_STORAGES = (*POST_STORAGES, "postgresql")
+NOTIFIERS = ("embedded", "rabbitmq", "activemq", "sns", "dynamodb")
+
+#: Those that are emulators of a service, and are called so wherever they are named.
+EMULATORS = frozenset({"dynamodb", "s3", "sns"})
 
 #: Servers that the run starts for itself, or those of docker-compose.yml, which run already.
 STACKS: tuple[Stack, ...] = ("own", "compose")
@@ -46,6 +52,11 @@ IN_COMPOSE = ("embedded", "mongodb", "mysql", "rabbitmq", "redis")
 
 #: The version that a write of each kind leaves behind; 0 stands for a post that is not there.
 EXPECTED_VERSION: dict[Kind, int] = {"new": 1, "update": 2, "delete": 0}
+
+
+def title_of(store: str) -> str:
+    """*store* as people are told of it: nobody is to take an emulator for the service."""
+    return f"{store} (emulator)" if store in EMULATORS else store
 
 
 @dataclass(frozen=True, slots=True)

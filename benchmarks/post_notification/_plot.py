@@ -12,6 +12,8 @@ from matplotlib.figure import Figure
 
 from benchmarks._statistics import Summary
 
+from ._options import title_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
@@ -29,6 +31,7 @@ _COLOURS = {
     "instrumented": "#17becf",
     "at-read": "#8fb339",
     "auto": "#1f3b2f",
+    "routed": "#5b8c85",
     "artefact": "#bcbd22",
     "sleep": "#dd8452",
     "retry": "#937860",
@@ -52,8 +55,9 @@ def draw(path: Path, options: Options, rounds: list[Round], summaries: list[Roun
     """Draw the run into a PNG file at *path*."""
     figure = Figure(figsize=(13, 4.4), layout="constrained")
     figure.suptitle(
-        f"Post-notification: {options.post_storage} replicates posts {_lags(options)} ms late, "
-        f"{options.notifier} carries notifications; {options.requests} requests of each kind",
+        f"Post-notification: {title_of(options.post_storage)} replicates posts "
+        f"{_lags(options)} ms late, {title_of(options.notifier)} carries notifications; "
+        f"{options.requests} requests of each kind",
         fontsize=12,
     )
     left, middle, right = figure.subplots(1, 3)

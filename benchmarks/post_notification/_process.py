@@ -74,6 +74,11 @@ class ServiceProcess:
         self._reader = threading.Thread(target=self._read, name=f"read-{role}", daemon=True)
         self._reader.start()
 
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
     def configure(self, config: dict[str, Any]) -> int:
         """Tell it what to do; its port, once it listens.
 
@@ -103,6 +108,11 @@ class ServiceProcess:
         if self._process.poll() is not None:
             status = self._process.returncode
             raise BenchmarkError(f"{self.role} ended with status {status}{self._why()}")
+
+    def kill(self) -> None:
+        """End it at once, as a machine that fails."""
+        self._process.kill()
+        self._process.wait()
 
     def close(self) -> None:
         """End it: politely, then not. Idempotent."""

@@ -17,7 +17,7 @@ from rich.progress import (
 from rich.table import Table
 
 from . import _run
-from ._options import OURS
+from ._options import OURS, title_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,11 +37,12 @@ _SHOWN = ("requests", "wrong", "came early", "reader ms")
 _PROTECTION = ("lost", "waited", "window ms", "50/99 %", "overshoot ms")
 _COST = ("writer ms", "reader ms", "bytes", "lines")
 _LOAD = ("primary", "replica")
-_CALLS = {
+CALLS: dict[Strategy, str] = {
     "barrier": "a barrier",
     "instrumented": "a barrier and the store's own client",
     "at-read": "a barrier at the read",
     "auto": "automatic barriers",
+    "routed": "a router of reads",
 }
 _SIZES = ("calls", "notification", "stored")
 
@@ -125,8 +126,9 @@ def sentences(options: Options, summaries: list[RoundSummary]) -> list[str]:
     lines = [
         (
             "Posts are written in one region and read in another; followers there are notified of "
-            f"them. The other region has a post {lag} ({options.post_storage}), its notification "
-            f"{options.notifier_lag_ms:g} ms later ({options.notifier})."
+            f"them. The other region has a post {lag} ({title_of(options.post_storage)}), "
+            "its notification "
+            f"{options.notifier_lag_ms:g} ms later ({title_of(options.notifier)})."
         ),
     ]
     bare = [each for each in summaries if each.strategy == "none"]
@@ -142,7 +144,7 @@ def sentences(options: Options, summaries: list[RoundSummary]) -> list[str]:
             continue
         wrong, all_of = sum(each.violations for each in found), sum(each.requests for each in found)
         waited = sum(each.waited for each in found)
-        line = f"With {_CALLS[strategy]}, {wrong} of {all_of}; {waited} that came early waited"
+        line = f"With {CALLS[strategy]}, {wrong} of {all_of}; {waited} that came early waited"
         waits = [each.wait_ms.median for each in found if each.wait_ms]
         if waits:
             line += f", half of them less than {statistics.median(waits):.0f} ms"

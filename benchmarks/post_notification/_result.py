@@ -14,7 +14,7 @@ from benchmarks._machine import in_use
 from benchmarks._statistics import Interval, Summary, percentile, upper_bound
 from benchmarks.judge import Verdict, judge, over_blocks
 
-from ._options import OURS
+from ._options import EMULATORS, OURS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ._options import Kind, Options, Strategy
     from ._run import Round
 
-FORMAT = 5
+FORMAT = 6
 OUTCOMES = ("consistent", "violation", "timed_out", "failed", "missing")
 #: Times whose medians are compared.
 _COMPARED = ("window_ms", "writer_ms", "reader_ms", "wait_ms", "overshoot_ms")
@@ -229,6 +229,7 @@ def write_json(
         "benchmark": "post-notification",
         "format": FORMAT,
         "options": options.as_json(),
+        "emulators": sorted({options.post_storage, options.notifier} & EMULATORS),
         "machine": {**before, "load_after": os.getloadavg()},
         "definitions": DEFINITIONS,
         "verdict": {"status": status, "text": said},

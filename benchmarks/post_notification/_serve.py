@@ -69,7 +69,7 @@ class Setting:
             if place not in self._clients:
                 spec = self.config["storage"]
                 self._clients[place] = (
-                    Across(spec)
+                    Across(spec, self.face)
                     if place == "across"
                     else open_post_storage(spec, place=place, face=self.face)
                 )

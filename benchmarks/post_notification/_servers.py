@@ -91,10 +91,15 @@ def _own(store: str, options: Options) -> Iterator[PostServers]:
     with _started(topology_class(store)()) as topology:
         places = topology.primary, topology.replica
         port = topology.replica.port
-        if store in ("mysql", "mariadb"):
-            from ._storage_mysql import declare
+        if store in ("mysql", "mariadb", "postgresql"):
+            if store == "postgresql":
+                from ._storage_postgresql import declare
 
-            places = topology.url(places[0]), topology.url(places[1])
+                places = tuple(topology.url(p, driver="postgresql+psycopg") for p in places)
+            else:
+                from ._storage_mysql import declare
+
+                places = topology.url(places[0]), topology.url(places[1])
             declare({"writer": places[0]})
             topology.wait_replicated()
 
@@ -105,7 +110,9 @@ def _own(store: str, options: Options) -> Iterator[PostServers]:
                 return found
 
         def set_lag(lag_ms: float) -> None:
-            if store == "mongodb":
+            if store in ("dynamodb", "s3"):
+                topology.set_lag(lag_ms)
+            elif store == "mongodb":
                 topology.set_lag(lag_ms, back_ms=options.link_ms)
             else:
                 topology.set_lag(lag_ms)
@@ -156,6 +163,29 @@ def notifier_servers(options: Options) -> Iterator[Spec]:
         from . import _stack
 
         yield _stack.notifier(EXCHANGE, options.notifier_lag_ms)
+        return
+    if store == "sns":
+        from antipode_testing import SNSTopology
+
+        with _started(SNSTopology(lag_ms=options.notifier_lag_ms)) as sns:
+            topic = sns.create_topic("notifications")
+            spec = {"store": store, "writer": sns.primary, "reader": sns.replica}
+            yield {**spec, "topic": topic.arn, "queue": topic.queue}
+        return
+    if store == "dynamodb":
+        from antipode_testing import DynamoDBTopology
+
+        from ._notifier_dynamodb import TABLE
+
+        with _started(DynamoDBTopology(lag_ms=options.notifier_lag_ms)) as dynamodb:
+            dynamodb.create_table(TABLE, id="S")
+            yield {"store": store, "writer": dynamodb.primary, "reader": dynamodb.replica}
+        return
+    if store == "activemq":
+        from antipode_testing import ActiveMQTopology
+
+        with _started(ActiveMQTopology(lag_ms=options.notifier_lag_ms)) as activemq:
+            yield {"store": store, "writer": activemq.primary, "reader": activemq.replica}
         return
     from antipode_testing import RabbitMQTopology
 

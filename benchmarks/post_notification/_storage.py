@@ -19,7 +19,10 @@ MODULES = {
     "redis": "_storage_redis",
     "mysql": "_storage_mysql",
     "mariadb": "_storage_mysql",
+    "postgresql": "_storage_postgresql",
     "mongodb": "_storage_mongodb",
+    "dynamodb": "_storage_dynamodb",
+    "s3": "_storage_s3",
 }
 
 Spec = dict[str, Any]
@@ -79,10 +82,10 @@ class Across:
         reads: how many there were.
     """
 
-    def __init__(self, spec: Spec) -> None:
-        """Connect."""
+    def __init__(self, spec: Spec, face: Face) -> None:
+        """Connect, in the way of *face*."""
         self.reads = 0
-        self._storage = open_post_storage(spec, place="across")
+        self._storage = open_post_storage(spec, place="across", face=face)
         self._link_s = spec["link_ms"] / 1000 if spec["store"] == "embedded" else 0.0
         self._counting = threading.Lock()
 

@@ -1,13 +1,16 @@
-"""The services in C++, built."""
+"""The services in C++ and Java, built."""
 
 from __future__ import annotations
 
 import subprocess
 from pathlib import Path
 
+from benchmarks import _maven
+from benchmarks._machine import ROOT
 from benchmarks.post_notification._options import BenchmarkError
 
-_ROOT = Path(__file__).resolve().parents[2]
+SERVICES = Path(__file__).with_name("services")
+JAVA = SERVICES / "java"
 DESCRIPTORS = "social_graph.descriptors"
 
 
@@ -20,9 +23,16 @@ def build(preset: str) -> Path:
     Raises:
         BenchmarkError: it does not build.
     """
-    command = [str(_ROOT / "tools" / "build_social_graph.sh"), preset]
+    try:
+        also = [SERVICES / "social_graph.proto"]
+        for other in ("", "opentelemetry"):
+            _maven.build(JAVA, library=False, other=other, also=also)
+        _maven.build(JAVA, library=True, also=also)
+    except _maven.MavenError as error:
+        raise BenchmarkError(str(error)) from error
+    command = [str(ROOT / "tools" / "build_social_graph.sh"), preset]
     built = subprocess.run(command, check=False, capture_output=True, text=True)
     if built.returncode:
         said = (built.stdout + built.stderr).strip()
         raise BenchmarkError(f"the services do not build:\n{said[-2000:]}")
-    return _ROOT / "build" / "social_graph" / preset
+    return ROOT / "build" / "social_graph" / preset

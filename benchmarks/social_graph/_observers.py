@@ -6,14 +6,14 @@ import http.client
 import json
 import threading
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import pymongo
-import redis
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 
     from ._servers import Servers
 
-_TIMEOUT_S = 10.0
+_TIMEOUT_S = 90.0
 _FORM = {"content-type": "application/x-www-form-urlencoded"}
 _LOOK_S = 0.002
 #: Read of a timeline: of well-known users, many posts come at once.
 _SHOWN = 100
-_PREFIX = "__keyspace@0__:home-timeline:"
+_READERS = 64
+_AGAIN_S = 0.02
 
 
 class Edge:
@@ -164,66 +165,70 @@ class Shown:
     readable: bool
 
 
-class Readers(_Watcher):
-    """Reads the home timelines of some users in eu, each as soon as something changed in it."""
+class Readers:
+    """Followers in eu, each of whom reads a home timeline as soon as there is a new post in it."""
 
-    def __init__(self, servers: Servers, edge: str) -> None:
-        """Read at *edge*."""
-        super().__init__("readers")
-        host, port = servers.redis["eu"]
-        self._edge = Edge(edge)
-        client: Any = redis.Redis(host, port)
-        self._client = client
-        self._changes = client.pubsub(ignore_subscribe_messages=True)
-        self._changes.psubscribe(f"{_PREFIX}*")
+    def __init__(self) -> None:
+        """Nobody reads before `read_at`."""
+        self._edge = Edge("")
+        self._pool = ThreadPoolExecutor(_READERS, thread_name_prefix="reader")
+        self._over = threading.Event()
         self._lock = threading.Lock()
-        self._watched: Counter[int] = Counter()
-        self._expected: defaultdict[int, set[int]] = defaultdict(set)
+        self._there: set[int] = set()
+        self._expected: dict[int, int] = {}
         #: What each user was shown, by post.
         self.shown: defaultdict[int, dict[int, Shown]] = defaultdict(dict)
 
-    def watch(self, user: int) -> None:
-        """Read that user's home timeline from now on, until it has shown what is expected."""
+    def read_at(self, edge: str) -> None:
+        """Read at *edge* from now on."""
+        self._edge = Edge(edge)
+
+    def there(self, post: int) -> None:
+        """Say that a post was put into timelines."""
         with self._lock:
-            self._watched[user] += 1
+            if post in self._there:
+                return
+            self._there.add(post)
+            user = self._expected.get(post)
+        if user is not None:
+            self._pool.submit(self._read, user, post)
 
     def expect(self, user: int, post: int) -> None:
-        """Say for which post a user was watched."""
+        """Say who reads a post."""
         with self._lock:
-            self._expected[user].add(post)
-            self._settle(user)
+            self._expected[post] = user
+            there = post in self._there
+        if there:
+            self._pool.submit(self._read, user, post)
 
-    def _settle(self, user: int) -> None:
-        """Watch a user no longer for what was shown."""
-        seen = self._expected[user] & self.shown[user].keys()
-        self._expected[user] -= seen
-        self._watched[user] -= len(seen)
+    def __enter__(self) -> Self:
+        """Begin."""
+        return self
 
-    def _run(self) -> None:
-        while not self._over.is_set():
-            change: Any = self._changes.get_message(timeout=0.05)
-            if change is None:
-                continue
-            user = int(change["channel"].decode().removeprefix(_PREFIX))
-            with self._lock:
-                watched = self._watched[user]
-            if watched > 0:
-                self._read(user)
-        self._changes.close()
-        self._client.close()
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End."""
+        self._over.set()
+        self._pool.shutdown(cancel_futures=True)
         self._edge.close()
 
-    def _read(self, user: int) -> None:
+    def _read(self, user: int, post: int) -> None:
+        """Read until an answer names the post: that one counts."""
         fields = {"user_id": str(user), "start": "0", "stop": str(_SHOWN)}
-        status: int | None = None
-        while status != http.client.OK and not self._over.is_set():
+        while not self._over.is_set():
+            status: int = 0
+            timeline: dict[str, Any] = {}
             with suppress(OSError, http.client.HTTPException):
                 status, timeline = self._edge.get("/home-timeline", fields)
-        if status != http.client.OK:
+            ended_ns = time.monotonic_ns()
+            if status != http.client.OK or str(post) not in timeline["named"]:
+                self._over.wait(_AGAIN_S)
+                continue
+            readable = any(each["post_id"] == str(post) for each in timeline["posts"])
+            with self._lock:
+                self.shown[user].setdefault(post, Shown(ended_ns, readable))
             return
-        ended_ns = time.monotonic_ns()
-        readable = {int(post["post_id"]) for post in timeline["posts"]}
-        with self._lock:
-            for post in map(int, timeline["named"]):
-                self.shown[user].setdefault(post, Shown(ended_ns, post in readable))
-            self._settle(user)

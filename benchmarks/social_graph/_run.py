@@ -14,8 +14,8 @@ from antipode_testing import TopologyTimeout, wait_until
 from benchmarks.judge import Trial, Verdict, judge
 
 from ._graph import edges
-from ._observers import Edge, Readers, Secondary
-from ._services import Variant, seed, services
+from ._observers import Edge, Readers, Secondary, Visibility
+from ._services import GUARDED, Variant, seed, services
 from ._workload import Authors, Compose, Workload
 
 if TYPE_CHECKING:
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from ._servers import Servers
 
 _AUTHORS = 64
-_SETTLED_S = 30.0
-GUARD = "the barrier in write-home-timeline"
+_WARM_S = 60.0
+_SETTLED_S = 60.0
+GUARD = "a barrier"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +42,17 @@ class Options:
         composes: how many posts a variant composes.
         rate: how many a second, on average.
         workload: what is posted.
-        link_ms: how long a call from region to region takes, one way.
         seed: of the graph and the requests.
         environment: more of it, for the services.
+        arguments: more of them, for the services.
     """
 
     composes: int = 300
     rate: float = 20.0
     workload: Workload = "deathstarbench"
-    link_ms: float = 0.0
     seed: int = 0
     environment: Mapping[str, str] = field(default_factory=dict)
+    arguments: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -62,31 +63,51 @@ class Posted:
         compose: the request.
         reader: whose home timeline is read; None where nobody's names the post.
         post: the id, once it was acknowledged.
-        took_s: from the moment at which the request was due to its answer.
     """
 
     compose: Compose
     reader: int | None
     post: int | None = None
-    took_s: float | None = None
 
 
 class Notified:
-    """What the consumer of notifications in eu observed of each post."""
+    """What services observed of each post: where it was stored, and the consumer in eu.
+
+    Attributes:
+        stored_ns: when the post was acknowledged by its store.
+        first_ns: when the consumer got its notification.
+        found: whether the post was there when the consumer read it.
+        read_ns: when that was.
+        added: posts that it has put into timelines.
+        others: what else services said, with their names.
+    """
 
     def __init__(self) -> None:
         """Nothing so far."""
         self._lock = threading.Lock()
+        self.stored_ns: dict[int, int] = {}
         self.first_ns: dict[int, int] = {}
         self.found: dict[int, bool] = {}
+        self.read_ns: dict[int, int] = {}
+        self.added: set[int] = set()
+        self.others: list[tuple[str, dict[str, Any]]] = []
 
-    def take(self, record: dict[str, Any]) -> None:
-        """Note one line of it; of several messages of one post the first counts."""
-        post = int(record["post"])
+    def take(self, service: str, record: dict[str, Any]) -> None:
+        """Note one line of a service; of several messages of one post the first counts."""
         with self._lock:
-            self.first_ns.setdefault(post, int(record["at_ns"]))
-            if record["post_was"] != "received":
-                self.found.setdefault(post, record["post_was"] == "found")
+            if "post" not in record:
+                self.others.append((service, record))
+                return
+            post, at_ns, was = int(record["post"]), int(record["at_ns"]), record["post_was"]
+            if was == "stored":
+                self.stored_ns.setdefault(post, at_ns)
+            elif service == "eu write-home-timeline":
+                self.first_ns.setdefault(post, at_ns)
+                if was in ("found", "missing"):
+                    self.read_ns.setdefault(post, at_ns)
+                    self.found.setdefault(post, was == "found")
+                elif was == "added":
+                    self.added.add(post)
 
 
 class Run:
@@ -97,13 +118,32 @@ class Run:
         notified: what the consumer in eu observed.
     """
 
-    def __init__(self, servers: Servers, built: Path, variant: Variant, options: Options) -> None:
-        """Prepare it; a context manager, whose block the services run in."""
+    def __init__(
+        self,
+        servers: Servers,
+        built: Path,
+        variant: Variant,
+        options: Options,
+        *,
+        watched: bool = True,
+    ) -> None:
+        """Prepare it; a context manager, whose block the services run in.
+
+        Args:
+            servers: the stores.
+            built: the folder of the programs.
+            variant: which services.
+            options: what is run.
+            watched: whether somebody reads timelines, and looks for posts.
+        """
+        self._watched = watched
         self._servers, self._built = servers, built
-        self._variant, self._options = variant, options
+        self._variant: Variant = variant
+        self._options = options
         self._stack = ExitStack()
         self.posted: list[Posted] = []
         self.notified = Notified()
+        self._readers = Readers()
 
     def __enter__(self) -> Self:
         """Start the services."""
@@ -113,15 +153,17 @@ class Run:
                     self._servers,
                     self._built,
                     self._variant,
-                    self.notified.take,
-                    link_ms=self._options.link_ms,
+                    self._take,
                     environment=self._options.environment,
+                    arguments=self._options.arguments,
                 )
             )
             self._edge = Edge(self.services.edges["compose"])
             stack.callback(self._edge.close)
             self._secondary = stack.enter_context(Secondary(self._servers))
-            self._readers = stack.enter_context(Readers(self._servers, self.services.edges["eu"]))
+            self._readers.read_at(self.services.edges["eu"])
+            stack.enter_context(self._readers)
+            self._warm_up()
             self._stack = stack.pop_all()
         return self
 
@@ -134,21 +176,40 @@ class Run:
         """End them."""
         self._stack.close()
 
-    def compose(self, graph: Sequence[Friendship]) -> None:
-        """Compose all posts, at a rate, whatever becomes of earlier ones; wait for the answers."""
+    def compose(self, graph: Sequence[Friendship], over: threading.Event | None = None) -> None:
+        """Compose all posts, at a rate, whatever becomes of earlier ones; wait for the answers.
+
+        Args:
+            graph: of friends.
+            over: ends it before all are composed.
+        """
         options = self._options
         authors = Authors(options.workload, list(graph), options.seed)
         with ThreadPoolExecutor(_AUTHORS) as pool:
             due_s = time.monotonic()
             for _ in range(options.composes):
+                if over is not None and over.is_set():
+                    break
                 due_s += authors.gap_s(options.rate)
-                compose = authors.next()
-                one = Posted(compose, authors.reader(compose))
-                if one.reader is not None:
-                    self._readers.watch(one.reader)
-                self.posted.append(one)
+                one = self.expect(authors)
                 time.sleep(max(due_s - time.monotonic(), 0.0))
-                pool.submit(self._compose, one, due_s)
+                pool.submit(self.send, one)
+
+    def expect(self, authors: Authors) -> Posted:
+        """The next post that is to be composed."""
+        compose = authors.next()
+        one = Posted(compose, authors.reader(compose))
+        self.posted.append(one)
+        return one
+
+    def acknowledged(self, one: Posted, answer: dict[str, Any]) -> None:
+        """Look for a post where it is read: it was composed."""
+        post = int(answer["post_id"])
+        if self._watched:
+            self._secondary.seek(post)
+            if one.reader is not None:
+                self._readers.expect(one.reader, post)
+        one.post = post
 
     def named(self, one: Posted) -> bool:
         """Whether somebody was shown that there is this post."""
@@ -172,15 +233,7 @@ class Run:
         """
 
         def settled() -> bool:
-            return all(
-                one.post is None
-                or (
-                    one.post in self.notified.found
-                    and self._secondary.found[one.post].seen_ns is not None
-                    and self.named(one)
-                )
-                for one in self.posted
-            )
+            return all(one.post is None or self._through(one) for one in self.posted)
 
         # What does not come through is no failure of the run: the judge is told of it.
         with suppress(TopologyTimeout):
@@ -189,24 +242,55 @@ class Run:
             )
         self.services.check()
 
+    def _take(self, service: str, record: dict[str, Any]) -> None:
+        self.notified.take(service, record)
+        added = service == "eu write-home-timeline" and record.get("post_was") == "added"
+        if added and self._watched:
+            self._readers.there(int(record["post"]))
+
+    def _through(self, one: Posted) -> bool:
+        if one.post not in self.notified.added or not self._watched:
+            return one.post in self.notified.added
+        return self._secondary.found[one.post].seen_ns is not None and self.named(one)
+
     def trials(self) -> list[Trial]:
         """What became of each compose."""
-        return [self._trial(one) for one in self.posted]
+        return [self.trial(one) for one in self.posted]
 
-    def _compose(self, one: Posted, due_s: float) -> None:
+    def shown_ns(self, one: Posted) -> int | None:
+        """When somebody in eu had read that there is this post; None for nobody."""
+        if one.post is None:
+            return None
+        if one.reader is None:
+            return self.notified.read_ns.get(one.post)
+        shown = self._readers.shown[one.reader].get(one.post)
+        return None if shown is None else shown.ended_ns
+
+    def visibility(self, one: Posted) -> Visibility | None:
+        """When the observer saw the post at the secondary."""
+        return None if one.post is None else self._secondary.found[one.post]
+
+    def _warm_up(self) -> None:
+        """Compose until a post is acknowledged: the first call of a JVM takes a second."""
+        fields = Compose(0, "warm-up", 1, ()).fields()
+
+        def answered() -> bool:
+            with suppress(OSError, http.client.HTTPException):
+                return self._edge.post("/compose", fields)[0] == http.client.OK
+            return False
+
+        wait_until(answered, what="the first post", timeout_s=_WARM_S, interval_s=0.1)
+
+    def send(self, one: Posted) -> None:
+        """Compose a post, and wait for the answer."""
         try:
             status, answer = self._edge.post("/compose", one.compose.fields())
         except (OSError, http.client.HTTPException):
             return
-        one.took_s = time.monotonic() - due_s
         if status == http.client.OK:
-            post = int(answer["post_id"])
-            self._secondary.seek(post)
-            if one.reader is not None:
-                self._readers.expect(one.reader, post)
-            one.post = post
+            self.acknowledged(one, answer)
 
-    def _trial(self, one: Posted) -> Trial:
+    def trial(self, one: Posted) -> Trial:
         """In eu, the first answer of a home timeline that named the post.
 
         Where nobody follows the author, it is what the consumer of the notification found.
@@ -241,11 +325,11 @@ def run(
 
 def judged(trials: Iterable[Trial]) -> Verdict:
     """The verdict over the trials of all variants."""
-    return judge(trials, guarded=("barrier",), unguarded="baseline", guard=GUARD)
+    return judge(trials, guarded=GUARDED, unguarded="baseline", guard=GUARD)
 
 
 def graph_of(servers: Servers, options: Options) -> list[Friendship]:
     """The graph of a run, once the stores have it."""
     graph = edges(options.seed)
-    seed(servers, graph)
+    seed(servers.redis["us"].address, graph)
     return graph

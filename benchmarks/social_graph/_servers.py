@@ -7,18 +7,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pika
+import redis as native
 
-from antipode_testing import MongoDBTopology, NativeProvider, RabbitMQTopology
+from antipode_testing import LagProxy, MongoDBTopology, NativeProvider, RabbitMQTopology
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode_testing import Address
+    from antipode_testing import Address, Server
 
 EXCHANGE = "geo.posts"
 REGIONS = ("us", "eu")
-#: What was acknowledged is on the disk; the reader's region tells of changes to who measures there.
-_REDIS = {"appendonly": "yes", "appendfsync": "always", "notify-keyspace-events": "Kz"}
+#: What was acknowledged is on the disk.
+_REDIS = {"appendonly": "yes", "appendfsync": "always"}
 
 
 def queue_of(region: str) -> str:
@@ -34,11 +35,13 @@ class Servers:
         mongodb: a replica set; its primary is in us, a secondary in eu.
         rabbitmq: two brokers; that in eu federates from the other.
         redis: a server in each.
+        graph: where each reads who follows whom: eu from a replica of the server in us.
     """
 
     mongodb: MongoDBTopology
     rabbitmq: RabbitMQTopology
-    redis: dict[str, Address]
+    redis: dict[str, Server]
+    graph: dict[str, Server]
 
     def posts(self, region: str) -> Address:
         """The member of MongoDB in a region."""
@@ -55,7 +58,7 @@ def servers(post_lag_ms: float, message_lag_ms: float) -> Iterator[Servers]:
 
     Args:
         post_lag_ms: by how much MongoDB's secondary is late.
-        message_lag_ms: the same of messages from broker to broker.
+        message_lag_ms: the same of messages from broker to broker, and of who follows whom.
 
     Raises:
         AntipodeError: a server is missing or does not start.
@@ -65,24 +68,36 @@ def servers(post_lag_ms: float, message_lag_ms: float) -> Iterator[Servers]:
         mongodb = stack.enter_context(MongoDBTopology(voting=False))
         rabbitmq = stack.enter_context(RabbitMQTopology())
         provider = NativeProvider()
-        redis = {}
+        redis: dict[str, Server] = {}
         for region in REGIONS:
             server = provider.start("redis", region, _REDIS)
             stack.callback(server.close)
-            redis[region] = server.address
-        found = Servers(mongodb, rabbitmq, redis)
-        _declare(found)
+            redis[region] = server
+        link = stack.enter_context(LagProxy(redis["us"].address, lag_ms=message_lag_ms))
+        copies = {**_REDIS, "replicaof": f"{link.address.host} {link.address.port}"}
+        copy = provider.start("redis", "us-in-eu", copies)
+        stack.callback(copy.close)
+        found = Servers(mongodb, rabbitmq, redis, {"us": redis["us"], "eu": copy})
+        for region in REGIONS:
+            declare(found.broker(region), region)
         rabbitmq.wait_federated(EXCHANGE)
         rabbitmq.set_lag(message_lag_ms)
         mongodb.set_lag(post_lag_ms)
         yield found
 
 
-def _declare(found: Servers) -> None:
-    """Make the exchange in both regions, and the queue of each."""
+def declare(broker: str, region: str) -> None:
+    """Make the exchange in a region, and its queue."""
+    with pika.BlockingConnection(pika.URLParameters(broker)) as connection:
+        channel = connection.channel()
+        channel.exchange_declare(EXCHANGE, exchange_type="topic", durable=True)
+        channel.queue_declare(queue_of(region), durable=True)
+        channel.queue_bind(queue_of(region), EXCHANGE, routing_key="#")
+
+
+def forget_timelines(found: Servers) -> None:
+    """Empty all timelines, so that those of a turn are as long as those of the turn before."""
     for region in REGIONS:
-        with pika.BlockingConnection(pika.URLParameters(found.broker(region))) as connection:
-            channel = connection.channel()
-            channel.exchange_declare(EXCHANGE, exchange_type="topic", durable=True)
-            channel.queue_declare(queue_of(region), durable=True)
-            channel.queue_bind(queue_of(region), EXCHANGE, routing_key="#")
+        with native.Redis(*found.redis[region].address) as client:
+            for key in client.scan_iter("*-timeline:*", count=1000):
+                client.delete(key)

@@ -50,7 +50,7 @@ class Authors:
     def __init__(self, workload: Workload, graph: list[Friendship], seed: int) -> None:
         """Post as *workload* does, over the friendships of *graph*."""
         self._workload = workload
-        self._chance = random.Random(seed)
+        self.chance = random.Random(seed)
         self._friends: list[set[int]] = [set() for _ in range(USERS)]
         for one, other in graph:
             self._friends[one].add(other)
@@ -58,7 +58,7 @@ class Authors:
 
     def next(self) -> Compose:
         """The next request."""
-        chance = self._chance
+        chance = self.chance
         text = self._letters(_CHARACTERS)
         if self._workload == "paper":
             return Compose(chance.randrange(USERS, _STRANGERS), text, 0, ())
@@ -70,16 +70,20 @@ class Authors:
         readers = tuple(sorted(self._friends[author] | set(mentioned)))
         return Compose(author, text, chance.randint(1, _MEDIA), readers)
 
+    def user(self) -> int:
+        """Somebody."""
+        return self.chance.randrange(USERS)
+
     def reader(self, compose: Compose) -> int | None:
         """Somebody in whose home timeline the post comes, if anybody's."""
-        return self._chance.choice(compose.readers) if compose.readers else None
+        return self.chance.choice(compose.readers) if compose.readers else None
 
     def gap_s(self, rate: float) -> float:
         """Until the next request, at *rate* a second: exponential, as of independent authors."""
-        return self._chance.expovariate(rate)
+        return self.chance.expovariate(rate)
 
     def _letters(self, count: int) -> str:
-        return "".join(self._chance.choices(string.ascii_letters + string.digits, k=count))
+        return "".join(self.chance.choices(string.ascii_letters + string.digits, k=count))
 
 
 def username(user_id: int) -> str:

@@ -80,7 +80,7 @@ def cancel_all(
     no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=()))
     limits = httpx.Limits(max_connections=None)
     with httpx.Client(timeout=_TIMEOUT_S, limits=limits, cookies=no_cookies) as client:
-        tokens = {user: _log_in(client, edge, user) for user in sorted({it.user for it in orders})}
+        tokens = {user: log_in(client, edge, user) for user in sorted({it.user for it in orders})}
         due_s = time.monotonic()
         futures = []
         with ThreadPoolExecutor(users_at_once) as users:
@@ -92,7 +92,8 @@ def cancel_all(
         return [it.result() for it in futures]
 
 
-def _log_in(client: httpx.Client, edge: Edge, user: str) -> str:
+def log_in(client: httpx.Client, edge: Edge, user: str) -> str:
+    """The token of a user who is logged in."""
     given = {"name": user, "password": PASSWORD}
     answer = client.post(f"{edge.auth}/api/v1/users/login", json=given)
     return str(answer.raise_for_status().json()["token"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import pymongo
 from pymongo.errors import PyMongoError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import TracebackType
 
     from typing_extensions import Self
@@ -46,6 +48,7 @@ class Observer:
         self._money = self._client[database].money
         self._sights: dict[str, Sight] = {}
         self._pending: set[str] = set()
+        self._due: deque[tuple[str, float]] = deque()
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="train-ticket-observer")
@@ -56,6 +59,12 @@ class Observer:
             self._sights[order] = Sight()
             self._pending.add(order)
 
+    def expect_at(self, due: Sequence[tuple[str, float]]) -> None:
+        """Watch for the refund of each order from the time that it is given with, in order."""
+        with self._lock:
+            self._sights.update((order, Sight()) for order, _ in due)
+            self._due.extend(due)
+
     def sight(self, order: str) -> Sight:
         """What was seen of a refund."""
         with self._lock:
@@ -64,7 +73,7 @@ class Observer:
     def settle(self, timeout_s: float = _SETTLE_S) -> None:
         """Return once every expected refund is visible, or will hardly become so any more."""
         deadline_s = time.monotonic() + timeout_s
-        while time.monotonic() < deadline_s and self._pending:
+        while time.monotonic() < deadline_s and (self._pending or self._due):
             time.sleep(0.01)
 
     def __enter__(self) -> Self:
@@ -86,6 +95,8 @@ class Observer:
     def _watch(self) -> None:
         while not self._closing.wait(_PAUSE_S):
             with self._lock:
+                while self._due and self._due[0][1] <= time.monotonic():
+                    self._pending.add(self._due.popleft()[0])
                 pending = list(self._pending)
             if not pending:
                 continue

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from antipode_testing import ServerFailed, ServerProcess
+from benchmarks._machine import ROOT
 
-from ._build import ROOT, class_path
+from ._build import agent, class_path
 from ._variants import TrainTicketError
 
 if TYPE_CHECKING:
@@ -26,6 +27,16 @@ if TYPE_CHECKING:
 
 #: Sizes that a service of this kind needs; the second compiler costs more than it brings here.
 _JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss512k", "-Xmx96m", "-XX:-UsePerfData")
+#: OpenTelemetry's agent with what propagates its context, and nothing else.
+_PROPAGATES = ("tomcat", "java-http-client", "http-url-connection", "rabbitmq", "spring-rabbit")
+_AGENT = (
+    "-Dotel.instrumentation.common.default-enabled=false",
+    *(f"-Dotel.instrumentation.{it}.enabled=true" for it in _PROPAGATES),
+    *(f"-Dotel.{it}.exporter=none" for it in ("traces", "metrics", "logs")),
+    "-Dotel.propagators=tracecontext,baggage",
+)
+#: Kinds of services without the library.
+_WITHOUT = ("baseline", "propagation")
 _START_S = 180.0
 _TOMCAT = re.compile(r"Tomcat started on port (\d+)")
 _UVICORN = re.compile(r"running on http://127\.0\.0\.1:(\d+)")
@@ -58,6 +69,10 @@ class Edge:
     database: str
 
 
+def _agent() -> tuple[str, ...]:
+    return (f"-javaagent:{agent()}", *_AGENT)
+
+
 class Service:
     """One process, which says its port in its log once it listens."""
 
@@ -70,16 +85,50 @@ class Service:
         environment: Mapping[str, str],
     ) -> None:
         """Start nothing yet."""
+        self.name = name
+        self._command = command
         self._listening = listening
-        self.log = folder / f"{name}.out"
-        self.process = ServerProcess(
-            name,
-            command,
-            directory=folder,
+        self._folder = folder
+        self._environment = environment
+        self._starts = 0
+        self._at = "0"
+        self.process = self._prepared()
+
+    @property
+    def log(self) -> Path:
+        """What the process printed since it was started last."""
+        return self._folder / f"{self._named()}.out"
+
+    def _named(self) -> str:
+        return self.name if self._starts == 1 else f"{self.name}-{self._starts}"
+
+    def _prepared(self) -> ServerProcess:
+        """A process that is to listen where it did; the first one wherever there is room."""
+        # Each start has a log of its own: a port in an earlier one says nothing of this one.
+        self._starts += 1
+        return ServerProcess(
+            self._named(),
+            [it.replace("{port}", self._at) for it in self._command],
+            directory=self._folder,
             ready=lambda: bool(self._port()),
-            environment=environment,
+            environment={**self._environment, "PORT": self._at},
             timeout_s=_START_S,
         )
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._at = self._port()
+        self.process.kill()
+
+    def start_again(self) -> None:
+        """Start it where it listened, and return once it does.
+
+        Raises:
+            TrainTicketError: it ended, or did not listen in time.
+        """
+        self.process = self._prepared()
+        self.process.launch()
+        self.url()
 
     def url(self) -> str:
         """Where it listens, once it does.
@@ -92,6 +141,10 @@ class Service:
         except ServerFailed as error:
             raise TrainTicketError(str(error)) from error
         return f"http://127.0.0.1:{self._port()}"
+
+    def stop(self) -> None:
+        """End it in order."""
+        self.process.stop()
 
     def _port(self) -> str:
         found = self._listening.search(self.log.read_text(encoding="utf-8", errors="replace"))
@@ -142,10 +195,8 @@ class Services:
             TrainTicketError: one did not start; the message has the end of its log.
         """
         with self._stack:
-            for library in (False, True):
-                variants = [it for it in self._variants if it.library is library]
-                if variants:
-                    self._start(variants, library=library)
+            for kind in dict.fromkeys(it.kind for it in self._variants):
+                self._start(kind, [it for it in self._variants if it.kind == kind])
             self._stack = self._stack.pop_all()
         return self
 
@@ -158,9 +209,17 @@ class Services:
         """Stop them."""
         self._stack.close()
 
-    def _start(self, variants: Sequence[Variant], *, library: bool) -> None:
-        """Start the services with the library, or those without: callees before their callers."""
-        kind = "antipode" if library else "baseline"
+    def of(self, variant: Variant) -> dict[str, int]:
+        """The processes that serve a variant: their numbers, by the name of the service."""
+        found = {}
+        for name, service in self.running.items():
+            for prefix in (f"{variant.kind}-", f"{variant.name}-"):
+                if name.startswith(prefix) and service.process.pid is not None:
+                    found[name.removeprefix(prefix)] = service.process.pid
+        return found
+
+    def _start(self, kind: str, variants: Sequence[Variant]) -> None:
+        """Start the services of one kind: callees before their callers."""
         database = f"train_ticket_{kind}"
         self._stores.create_collections(database)
         user, payment = (self._java(it, it, kind, self._sql()) for it in ("user", "payment"))
@@ -191,7 +250,7 @@ class Services:
                 f"--train-ticket.user-url={user.url()}",
                 f"--train-ticket.order-urls={','.join(it.url() for it in orders)}",
                 *(*self._broker(kind), *variant.cancel, *self._patience),
-                *(self._mongodb(database, reads=True) if library else ()),
+                *(self._mongodb(database, reads=True) if kind == "antipode" else ()),
             ]
             there[name] = (
                 self._java("cancel", "cancel", name, cancel),
@@ -206,11 +265,12 @@ class Services:
 
     def _java(self, module: str, name: str, of: str, settings: Sequence[str]) -> Service:
         """Start a service in a JVM, and do not wait for it."""
-        library = of != "baseline"
+        library = of not in _WITHOUT
+        flags = (*_JVM, *_agent()) if of == "propagation" else _JVM
         command = [
-            *("java", *_JVM, "-cp", class_path(module, library=library), _MAINS[module]),
+            *("java", *flags, "-cp", class_path(module, library=library), _MAINS[module]),
             *(
-                "--server.port=0",
+                "--server.port={port}",
                 *settings,
             ),
         ]
@@ -225,9 +285,9 @@ class Services:
             "MONGODB_URL": self._stores.mongodb_url(reads=True),
             "MONGODB_DATABASE": database,
             "NOTIFICATIONS_QUEUE": f"notifications-{of}",
-            **self._common("notification", library=of != "baseline"),
+            **self._common("notification", library=of not in _WITHOUT),
         }
-        if of != "baseline":
+        if of not in _WITHOUT:
             environment["TRAIN_TICKET_ANTIPODE"] = "yes"
             if self._dry_run_dir is None:
                 environment["TRAIN_TICKET_NOTIFICATION_WAITS"] = "yes"
@@ -246,8 +306,8 @@ class Services:
         return {**named, "ANTIPODE_MODE": "dry-run", "ANTIPODE_DRY_RUN_DIR": folder}
 
     def _launch(self, service: Service) -> Service:
-        self.running[service.process.name] = service
-        self._stack.callback(service.process.stop)
+        self.running[service.name] = service
+        self._stack.callback(service.stop)
         service.process.launch()
         return service
 

@@ -82,33 +82,13 @@ class Stores:
 
     def seed(self, orders: Sequence[Order]) -> None:
         """Keep orders that are paid, and who ordered; return once replicas have them."""
-        users = sorted({it.user for it in orders})
-        with closing(self._sql()) as connection, connection.cursor() as cursor:
-            for table, columns in _COLUMNS.items():
-                cursor.execute(f"CREATE TABLE IF NOT EXISTS {table} ({columns})")
-            cursor.executemany(
-                "INSERT IGNORE INTO users VALUES (%s, %s, %s, %s)",
-                [(it, it, email(it), _digest(PASSWORD)) for it in users],
-            )
-            for number, table in enumerate(_ORDERS):
-                cursor.executemany(
-                    f"INSERT INTO {table} VALUES (%s, %s, %s, %s)",  # noqa: S608 - of two names
-                    [(it.id, it.user, PAID, it.cents) for it in orders[number::2]],
-                )
-            cursor.executemany(
-                "INSERT INTO payments VALUES (%s, %s, %s)",
-                [(it.id, it.user, it.cents) for it in orders],
-            )
-            connection.commit()
+        with closing(self._sql()) as connection:
+            fill(connection, orders)
         self.mysql.wait_replicated()
 
     def create_collections(self, database: str) -> None:
-        """Make the collections of refunds, which a transaction does not wait for then."""
-        with pymongo.MongoClient[dict[str, object]](self.mongodb_url(reads=False)) as client:
-            there = client[database].list_collection_names()
-            for name in ("money", "antipode_promises"):
-                if name not in there:
-                    client[database].create_collection(name)
+        """Make the collections of refunds; return once replicas have them."""
+        create_collections(self.mongodb_url(reads=False), database)
         self.mongodb.wait_replicated()
 
     def cancelled(self, orders: Sequence[Order]) -> set[str]:
@@ -129,6 +109,37 @@ class Stores:
             password=self.mysql.password,
             database=self.mysql.database,
         )
+
+
+def fill(connection: pymysql.Connection[pymysql.cursors.Cursor], orders: Sequence[Order]) -> None:
+    """Keep orders that are paid, and who ordered; those that are there stay as they are."""
+    users = sorted({it.user for it in orders})
+    with connection.cursor() as cursor:
+        for table, columns in _COLUMNS.items():
+            cursor.execute(f"CREATE TABLE IF NOT EXISTS {table} ({columns})")
+        cursor.executemany(
+            "INSERT IGNORE INTO users VALUES (%s, %s, %s, %s)",
+            [(it, it, email(it), _digest(PASSWORD)) for it in users],
+        )
+        for number, table in enumerate(_ORDERS):
+            cursor.executemany(
+                f"INSERT IGNORE INTO {table} VALUES (%s, %s, %s, %s)",  # noqa: S608 - of two names
+                [(it.id, it.user, PAID, it.cents) for it in orders[number::2]],
+            )
+        cursor.executemany(
+            "INSERT IGNORE INTO payments VALUES (%s, %s, %s)",
+            [(it.id, it.user, it.cents) for it in orders],
+        )
+        connection.commit()
+
+
+def create_collections(url: str, database: str) -> None:
+    """Make the collections of refunds, which a transaction does not wait for then."""
+    with pymongo.MongoClient[dict[str, object]](url) as client:
+        there = client[database].list_collection_names()
+        for name in ("money", "antipode_promises"):
+            if name not in there:
+                client[database].create_collection(name)
 
 
 def email(user: str) -> str:

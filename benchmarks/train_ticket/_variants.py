@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
-VariantName = Literal["baseline", "answer", "look-up", "automatic", "unguarded"]
+VariantName = Literal["baseline", "propagation", "answer", "look-up", "automatic", "unguarded"]
 
 
 class TrainTicketError(Exception):
@@ -21,6 +21,7 @@ class Variant:
         library: whether Antipode is there at all; without it the services know nothing of it.
         cancel: settings of the service that cancels.
         look_up: settings of the service at which the user looks.
+        agent: whether OpenTelemetry's own Java agent propagates its context, and does nothing else.
         said: what it does, in a sentence.
     """
 
@@ -29,9 +30,24 @@ class Variant:
     said: str
     cancel: tuple[str, ...] = field(default=())
     look_up: tuple[str, ...] = field(default=())
+    agent: bool = False
+
+    @property
+    def kind(self) -> str:
+        """What services have in common that variants share."""
+        if self.library:
+            return "antipode"
+        return "propagation" if self.agent else "baseline"
 
 
 BASELINE: Final = Variant("baseline", library=False, said="no library, no metadata")
+#: What a lineage travels by is there without the library, too: what that alone costs.
+PROPAGATION: Final = Variant(
+    "propagation",
+    library=False,
+    agent=True,
+    said="no library, OpenTelemetry's agent propagates",
+)
 ANSWER: Final = Variant(
     "answer",
     library=True,
@@ -53,7 +69,9 @@ AUTOMATIC: Final = Variant(
 #: The library is there, and its barrier is not: for a dry run, which finds the place.
 UNGUARDED: Final = Variant("unguarded", library=True, said="no barrier")
 
-VARIANTS: Final = {it.name: it for it in (BASELINE, ANSWER, LOOK_UP, AUTOMATIC, UNGUARDED)}
+VARIANTS: Final = {
+    it.name: it for it in (BASELINE, PROPAGATION, ANSWER, LOOK_UP, AUTOMATIC, UNGUARDED)
+}
 NAMES: Final[tuple[VariantName, ...]] = get_args(VariantName)
 #: Those that are compared.
 COMPARED: Final[tuple[VariantName, ...]] = ("baseline", "answer", "look-up", "automatic")

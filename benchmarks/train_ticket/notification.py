@@ -72,4 +72,10 @@ async def told(email: str) -> dict[Any, Any]:
 
 
 if __name__ == "__main__":
-    uvicorn.run(app, port=0, log_level="info", access_log=False)
+    uvicorn.run(
+        app,
+        host=os.environ.get("HOST", "127.0.0.1"),
+        port=int(os.environ.get("PORT", "0")),
+        log_level="info",
+        access_log=False,
+    )

@@ -184,6 +184,49 @@ class SQLAlchemyClient:
         self._engine.dispose()
 
 
+class PsycopgClient:
+    """psycopg 3 in autocommit mode: an upsert and ``SELECT`` by the primary key."""
+
+    def __init__(
+        self, server: Server, *, instrumented: bool, reads_from: ReadsFrom = "primary"
+    ) -> None:
+        import psycopg
+
+        from antipode_shims.postgresql import instrument_connection
+
+        self._connection: Any = psycopg.connect(
+            host=server.address.host,
+            port=server.address.port,
+            user=server.user,
+            password=server.password,
+            dbname=server.database,
+            autocommit=True,
+        )
+        self._connection.execute(
+            "CREATE TABLE IF NOT EXISTS overhead"
+            " (id int PRIMARY KEY, value bytea NOT NULL, version bigint NOT NULL)"
+        )
+        if instrumented:
+            instrument_connection(self._connection, datastore=DATASTORE, reads_from=reads_from)
+
+    def write(self, number: int) -> None:
+        row = number, VALUE, next(_versions)
+        self._connection.execute(
+            "INSERT INTO overhead VALUES (%s, %s, %s) ON CONFLICT (id)"
+            " DO UPDATE SET value = EXCLUDED.value, version = EXCLUDED.version",
+            row,
+        )
+
+    def read(self, number: int) -> None:
+        self._connection.execute("SELECT value FROM overhead WHERE id = %s", (number,)).fetchone()
+
+    def close(self) -> None:
+        from antipode_shims.postgresql import uninstrument_connection
+
+        uninstrument_connection(self._connection)
+        self._connection.close()
+
+
 class MongoDBClient:
     """PyMongo: ``replace_one`` with upsert and ``find_one`` by ``_id``."""
 
@@ -220,10 +263,11 @@ CLIENTS: dict[str, tuple[str, Make, float]] = {
     "PyMySQL, MySQL": ("mysql", PyMySQLClient, 1.15),
     "SQLAlchemy, MySQL": ("mysql", SQLAlchemyClient, 1.15),
     "PyMySQL, MariaDB": ("mariadb", PyMySQLClient, 1.15),
+    "psycopg": ("postgresql", PsycopgClient, 1.15),
     "PyMongo": ("mongodb", MongoDBClient, 1.15),
 }
 #: What is installed of them, and what they are instrumented with.
-PACKAGES = ("opentelemetry-api", "redis", "PyMySQL", "SQLAlchemy", "pymongo")
+PACKAGES = ("opentelemetry-api", "redis", "PyMySQL", "psycopg", "SQLAlchemy", "pymongo")
 #: The same with half a millisecond of network, whatever the client.
 NETWORK_BOUND = 1.10
 

@@ -29,6 +29,8 @@ class Case(Protocol):
 CASES = {
     "fastapi": "benchmarks.costs.requests._fastapi",
     "fastapi, with a lineage": "benchmarks.costs.requests._fastapi_lineage",
+    "fastapi, setup()": "benchmarks.costs.requests._fastapi_setup",
+    "fastapi, switched off": "benchmarks.costs.requests._fastapi_off",
     "grpc": "benchmarks.costs.requests._grpc",
     "grpc, with a lineage": "benchmarks.costs.requests._grpc_lineage",
     LEAST: "benchmarks.costs.requests._grpc_least",

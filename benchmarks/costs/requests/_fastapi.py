@@ -20,13 +20,30 @@ _ANSWER = b"antipode-lineage: 1\r\n"
 _END = b"\r\n\r\n"
 
 
+def instrument(app: Any) -> None:  # noqa: ANN401 - an application
+    """The propagator, and the middleware of FastAPI alone."""
+    from antipode import instrument
+    from antipode.integrations.asgi import instrument_app
+
+    instrument()
+    instrument_app(app)
+
+
 @contextmanager
-def serve(*, antipode: bool) -> Iterator[int]:
-    """The application, with OpenTelemetry's SDK and its instrumentation of FastAPI."""
+def serve(*, antipode: bool, cover: Callable[[Any], None] = instrument) -> Iterator[int]:
+    """The application, with OpenTelemetry's SDK and its instrumentation of FastAPI.
+
+    Args:
+        antipode: whether the library is there.
+        cover: what makes it so.
+    """
     import uvicorn
 
+    app = _app()
+    if antipode:
+        cover(app)
     config = uvicorn.Config(
-        _app(antipode=antipode),
+        app,
         loop="asyncio",
         http="h11",
         log_level="warning",
@@ -47,7 +64,7 @@ def serve(*, antipode: bool) -> Iterator[int]:
             thread.join()
 
 
-def _app(*, antipode: bool) -> Any:  # noqa: ANN401 - an application
+def _app() -> Any:  # noqa: ANN401 - an application
     from fastapi import FastAPI
     from opentelemetry import trace
     from opentelemetry.instrumentation.fastapi import FastAPIInstrumentor
@@ -61,12 +78,6 @@ def _app(*, antipode: bool) -> Any:  # noqa: ANN401 - an application
         """Do nothing."""
 
     FastAPIInstrumentor.instrument_app(app)
-    if antipode:
-        from antipode import instrument
-        from antipode.integrations.asgi import instrument_app
-
-        instrument()
-        instrument_app(app)
     return app
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _HERE = f"{__package__}."
 _ABOVE = _HERE.rpartition("._")[0] + "."
 
-_SERVERS = ("redis", "mysql", "mariadb", "mongodb")
+_SERVERS = ("redis", "mysql", "mariadb", "postgresql", "mongodb", "dynamodb", "s3")
 #: The classes of strategies that know nothing of the store.
 _OF_ANY: dict[Strategy, str] = {
     "none": "_none:Unprotected",
@@ -40,6 +40,7 @@ _OF_ANY: dict[Strategy, str] = {
 _OF_STORE: dict[Strategy, dict[str, str]] = {
     "instrumented": dict.fromkeys(_SERVERS, "_instrumented:Instrumented"),
     "at-read": dict.fromkeys(_SERVERS, "_at_read:AtRead"),
+    "routed": dict.fromkeys(("redis", "mysql", "mariadb", "mongodb"), "_routed:Routed"),
     "auto": {**dict.fromkeys(_SERVERS, "_auto:Auto"), "embedded": "_auto:AutoShimmed"},
     "synchronous": {
         "redis": "_synchronous_redis:Synchronous",

@@ -19,9 +19,10 @@ class ComposePostService final : public ComposePost::Service {
 
   grpc::Status Upload(grpc::ServerContext*, const Part* part, Nothing*) override {
     const std::string key = "compose:" + std::to_string(part->request_id());
+    // Parts live longer than the request that makes them: else its answer would be that of a post that nobody stored.
     const std::vector<Reply> replies = redis_.Pipeline({{"HSET", key, part->name(), part->post().SerializeAsString()},
                                                         {"HINCRBY", key, "parts", "1"},
-                                                        {"EXPIRE", key, "10"}});
+                                                        {"EXPIRE", key, std::to_string(2 * Call::limit.count())}});
     if (replies[1].number < kParts) return grpc::Status::OK;
     Post post;
     const std::vector<std::string> fields = redis_.Do({"HGETALL", key}).items;
@@ -37,6 +38,7 @@ class ComposePostService final : public ComposePost::Service {
     Nothing nothing;
     Call storing;
     if (grpc::Status status = posts_->StorePost(&storing, post, &nothing); !status.ok()) return status;
+    Process::Observed(post.post_id(), "stored");
 
     Notification notification;
     notification.set_post_id(post.post_id());

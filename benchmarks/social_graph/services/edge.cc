@@ -9,13 +9,15 @@
 #ifdef ANTIPODE
 #include "antipode/propagation.h"
 #include "antipode/scope.h"
+#elif defined(OPENTELEMETRY)
+#include "propagation.h"
 #endif
 
 namespace social_graph {
 namespace {
 
-/// Requests that are handled at once; a connection that is kept alive has a thread as long as it lives.
-constexpr std::size_t kThreads = 64;
+/// Requests that are handled at once.
+constexpr std::size_t kThreads = 512;
 
 int HttpStatus(const grpc::Status& status) {
   switch (status.error_code()) {
@@ -36,6 +38,10 @@ void Answer(const Edge::Handler& handler, const httplib::Request& request, httpl
   grpc::Status status;
   try {
     status = handler(fields, answer);
+  } catch (const std::out_of_range&) {
+    status = {grpc::StatusCode::INVALID_ARGUMENT, "a field is missing, or too large"};
+  } catch (const std::invalid_argument&) {
+    status = {grpc::StatusCode::INVALID_ARGUMENT, "a field is no number"};
   } catch (const std::exception& error) {
     status = {grpc::StatusCode::UNAVAILABLE, error.what()};
   }
@@ -53,6 +59,9 @@ httplib::Server::Handler Handling(const Edge::Handler& handler) {
     antipode::InjectResponse(*scope.scope(), added);
     scope.scope()->End();
     for (const auto& [name, value] : added) response.set_header(name, value);
+#elif defined(OPENTELEMETRY)
+    const propagation::Received received(propagation::Begun({request.headers.begin(), request.headers.end()}));
+    Answer(handler, request, response);
 #else
     Answer(handler, request, response);
 #endif
@@ -69,9 +78,8 @@ struct Edge::Server {
 Edge::Edge() : server_(std::make_unique<Server>()) {
   server_->http.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
   server_->http.set_tcp_nodelay(true);
-  // A client that keeps a connection finds it open: what it sends on a closed one is lost.
-  server_->http.set_keep_alive_max_count(1'000'000);
-  server_->http.set_keep_alive_timeout(600);
+  // Each request has its connection: cpp-httplib polls one that is kept every 10 ms, and hundreds take a processor.
+  server_->http.set_keep_alive_max_count(1);
   server_->http.set_socket_options([](int socket) {
     const int yes = 1;
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
@@ -86,10 +94,10 @@ Edge::~Edge() {
 void Edge::Post(const std::string& path, Handler handler) { server_->http.Post(path, Handling(handler)); }
 void Edge::Get(const std::string& path, Handler handler) { server_->http.Get(path, Handling(handler)); }
 
-int Edge::Start(int port) {
+int Edge::Start(const std::string& host, int port) {
   if (port == 0) {
-    port = server_->http.bind_to_any_port("127.0.0.1");
-  } else if (!server_->http.bind_to_port("127.0.0.1", port)) {
+    port = server_->http.bind_to_any_port(host);
+  } else if (!server_->http.bind_to_port(host, port)) {
     port = -1;
   }
   if (port < 0) throw std::runtime_error("the edge cannot listen");

@@ -31,7 +31,7 @@ class Edge {
   void Post(const std::string& path, Handler handler);
   void Get(const std::string& path, Handler handler);
   /// Listens, on a port of the system's choice where none is given, which it returns.
-  int Start(int port);
+  int Start(const std::string& host, int port);
 
  private:
   struct Server;
@@ -54,6 +54,10 @@ class Process {
   int Serve(grpc::Service* handlers, Edge* edge = nullptr) const;
   /// A line of the process's output: what somebody outside measures by.
   static void Say(const std::string& line);
+  /// The time, of a clock that all processes of the machine share.
+  static std::int64_t NowNs();
+  /// Such a line of a post, with the time.
+  static void Observed(std::int64_t post, const std::string& what);
 
  private:
   Fields arguments_;
@@ -61,7 +65,8 @@ class Process {
 
 /// A call to another service. It ends in time, whatever becomes of that one.
 struct Call : grpc::ClientContext {
-  Call() { set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(5)); }
+  Call() { set_deadline(std::chrono::system_clock::now() + limit); }
+  static inline std::chrono::seconds limit{5};  ///< The argument `deadline`.
 };
 
 /// Calls that run at the same time:
@@ -91,7 +96,8 @@ struct Reply {
 class Redis {
  public:
   using Words = std::vector<std::string>;
-  Redis(std::string datastore, const std::string& address);
+  enum class Member { kPrimary, kReplica };
+  Redis(std::string datastore, const std::string& address, Member member = Member::kPrimary);
   ~Redis();
   Reply Do(const Words& command);
   /// In one round trip.
@@ -129,12 +135,25 @@ class Publisher {
   std::unique_ptr<Channels> channels_;
 };
 
+/// What became of a message.
+struct Outcome {
+  enum What { kDone, kLater, kNever };
+  What what = kDone;
+  std::string why;   ///< Of a message that comes later, or never.
+  double eta_s = 0;  ///< When it may be worth it, as far as anybody knows.
+};
+
 /// Takes messages from a queue, and acknowledges each once it was handled.
+///
+/// One that is for later waits in another queue of the broker, each time twice as long, and comes back: it holds up
+/// none of the others. After `kMostAttempts`, or where waiting cannot help, it goes to the queue QUEUE.dead, and the
+/// log says so. It leaves its queue only once it is somewhere else: nothing is lost.
 class Consumer {
  public:
-  /// Calls, at any time and from any thread, `handled(true)`, or `handled(false)` to get the message again. What it
-  /// throws is the latter. Meanwhile it gets others.
-  using Handler = std::function<void(const std::string& body, const std::function<void(bool)>& handled)>;
+  static constexpr int kMostAttempts = 20;
+  /// Calls `handled`, at any time and from any thread; what it throws is for later. Meanwhile it gets other messages.
+  using Handled = std::function<void(const Outcome&)>;
+  using Handler = std::function<void(const std::string& body, const Handled& handled)>;
   /// At most `prefetch` messages are here at once.
   Consumer(const std::string& datastore, std::string url, std::string queue, int prefetch);
   ~Consumer();

@@ -1,4 +1,4 @@
-// Who follows whom.
+// Who follows whom: a datastore of its own, in the Redis of us. It is changed there; eu reads a replica.
 #include "service.h"
 
 namespace social_graph {
@@ -9,7 +9,9 @@ std::string Followees(std::int64_t user) { return std::to_string(user) + ":follo
 
 class SocialGraphService final : public SocialGraph::Service {
  public:
-  explicit SocialGraphService(const Process& process) : redis_("redis-us", process["redis"]) {}
+  explicit SocialGraphService(const Process& process)
+      : redis_("graph", process["redis"],
+               process["region"] == "us" ? Redis::Member::kPrimary : Redis::Member::kReplica) {}
 
   grpc::Status GetFollowers(grpc::ServerContext*, const UserId* user, UserIds* followers) override {
     for (const std::string& each : redis_.Do({"SMEMBERS", Followers(user->user_id())}).items) {

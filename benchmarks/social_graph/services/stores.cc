@@ -18,6 +18,9 @@
 #include "antipode/rabbitmq_client.h"
 #include "antipode/redis_client.h"
 #include "antipode/scope.h"
+#include "hops.h"
+#elif defined(OPENTELEMETRY)
+#include "propagation.h"
 #endif
 
 namespace social_graph {
@@ -141,12 +144,17 @@ struct Redis::Connections {
   Pool<Connection> pool;
 };
 
-Redis::Redis(std::string datastore, const std::string& address) : connections_(std::make_unique<Connections>()) {
+Redis::Redis(std::string datastore, const std::string& address, Member member)
+    : connections_(std::make_unique<Connections>()) {
   connections_->datastore = std::move(datastore);
   std::tie(connections_->host, connections_->port) = Split(address);
 #ifdef ANTIPODE
+  antipode::redis::Options options;
+  options.reads_from = member == Member::kReplica ? antipode::ReadsFrom::kReplica : antipode::ReadsFrom::kPrimary;
   connections_->shim = antipode::redis::Shim::Open(connections_->datastore, connections_->host,
-                                                   static_cast<std::uint16_t>(connections_->port));
+                                                   static_cast<std::uint16_t>(connections_->port), options);
+#else
+  (void)member;
 #endif
 }
 
@@ -191,6 +199,10 @@ struct Mongo::Clients {
 
 Mongo::Mongo(const std::string& datastore, const std::string& address, Member member) {
   mongoc_init();
+  // What is less than a warning it prints where `Process::Say` does.
+  mongoc_log_set_handler([](mongoc_log_level_t, const char* domain, const char* message,
+                            void*) { std::cerr << domain << ": " << message << std::endl; },
+                         nullptr);
   // Acknowledged is stored: by the primary, which alone is the majority of its set.
   const std::string uri = "mongodb://" + address +
                           "/?directConnection=true&w=majority&journal=true&readPreference=primaryPreferred"
@@ -259,6 +271,19 @@ struct Broker {
   amqp_connection_state_t connection;
 };
 
+/// On a channel with confirms.
+void PublishConfirmed(amqp_connection_state_t connection, const std::string& exchange, const std::string& key,
+                      const amqp_basic_properties_t& properties, const std::string& body) {
+  amqp_basic_publish(connection, 1, Bytes(exchange), Bytes(key), 0, 0, &properties, Bytes(body));
+  amqp_frame_t frame;
+  const int status = amqp_simple_wait_frame_noblock(connection, &frame, &kTimeout);
+  const bool method = status == AMQP_STATUS_OK && frame.frame_type == AMQP_FRAME_METHOD;
+  if (!method || frame.payload.method.id != AMQP_BASIC_ACK_METHOD) {
+    throw std::runtime_error("RabbitMQ did not confirm a message");
+  }
+  amqp_maybe_release_buffers(connection);
+}
+
 amqp_basic_properties_t Persistent() {
   amqp_basic_properties_t properties{};
   properties._flags = AMQP_BASIC_DELIVERY_MODE_FLAG;
@@ -288,15 +313,19 @@ struct Publisher::Channels {
       Succeeded(amqp_get_rpc_reply(connection), "confirms");
     }
     void Publish(const std::string& exchange, const std::string& key, const std::string& body) {
-      const auto properties = Persistent();
-      amqp_basic_publish(connection, 1, Bytes(exchange), Bytes(key), 0, 0, &properties, Bytes(body));
-      amqp_frame_t frame;
-      const int status = amqp_simple_wait_frame_noblock(connection, &frame, &kTimeout);
-      const bool method = status == AMQP_STATUS_OK && frame.frame_type == AMQP_FRAME_METHOD;
-      if (!method || frame.payload.method.id != AMQP_BASIC_ACK_METHOD) {
-        throw std::runtime_error("RabbitMQ did not confirm a message");
+      amqp_basic_properties_t properties = Persistent();
+#ifdef OPENTELEMETRY
+      const propagation::Headers sent = propagation::Sent();
+      std::vector<amqp_table_entry_t> headers;
+      for (const auto& [name, value] : sent) {
+        headers.push_back({Bytes(name), {}});
+        headers.back().value.kind = AMQP_FIELD_KIND_UTF8;
+        headers.back().value.value.bytes = Bytes(value);
       }
-      amqp_maybe_release_buffers(connection);
+      properties._flags |= AMQP_BASIC_HEADERS_FLAG;
+      properties.headers = {static_cast<int>(headers.size()), headers.data()};
+#endif
+      PublishConfirmed(connection, exchange, key, properties, body);
     }
   };
 #endif
@@ -328,30 +357,142 @@ void Publisher::Publish(const std::string& key, const std::string& body) {
 
 namespace {
 
-/// Messages that were handled and are to be acknowledged, or put back, on the connection that they came by.
-class Handled {
+constexpr char kAttempts[] = "x-attempts";
+constexpr double kLeastDelayS = 0.1;
+constexpr double kMostDelayS = 30;
+/// For how long a queue of messages that wait outlives the last of them.
+constexpr std::int32_t kSpareMs = 600'000;
+
+/// A message in hand.
+class Message {
  public:
-  void Put(std::uint64_t tag, bool done) {
-    const std::lock_guard guard(lock_);
-    tags_.emplace_back(tag, done);
+  explicit Message(const amqp_envelope_t& consumed) : envelope(consumed) {}
+  ~Message() { amqp_destroy_envelope(&envelope); }
+  Message(const Message&) = delete;
+  Message& operator=(const Message&) = delete;
+
+  [[nodiscard]] std::string body() const {
+    return {static_cast<const char*>(envelope.message.body.bytes), envelope.message.body.len};
   }
-  void Tell(amqp_connection_state_t connection) {
-    std::vector<std::pair<std::uint64_t, bool>> tags;
-    {
-      const std::lock_guard guard(lock_);
-      tags.swap(tags_);
+  /// How often it was for later.
+  [[nodiscard]] int Attempts() const {
+    for (const amqp_table_entry_t& header : Headers()) {
+      if (IsAttempts(header)) return header.value.value.i32;
     }
-    for (const auto& [tag, done] : tags) {
-      const int status =
-          done ? amqp_basic_ack(connection, 1, tag, 0) : amqp_basic_nack(connection, 1, tag, 0, /*requeue=*/1);
-      if (status != AMQP_STATUS_OK) throw std::runtime_error("RabbitMQ: cannot acknowledge");
+    return 0;
+  }
+  /// Its own headers.
+  [[nodiscard]] std::vector<amqp_table_entry_t> Own() const {
+    std::vector<amqp_table_entry_t> own;
+    for (const amqp_table_entry_t& header : Headers()) {
+      if (!IsAttempts(header)) own.push_back(header);
     }
+    return own;
+  }
+
+#ifdef OPENTELEMETRY
+  [[nodiscard]] propagation::Headers Texts() const {
+    propagation::Headers texts;
+    const auto text = [](amqp_bytes_t bytes) { return std::string(static_cast<const char*>(bytes.bytes), bytes.len); };
+    for (const amqp_table_entry_t& header : Headers()) {
+      if (header.value.kind == AMQP_FIELD_KIND_UTF8) {
+        texts.emplace_back(text(header.key), text(header.value.value.bytes));
+      }
+    }
+    return texts;
+  }
+#endif
+
+  amqp_envelope_t envelope;
+
+ private:
+  static bool IsAttempts(const amqp_table_entry_t& header) {
+    return std::string_view(static_cast<const char*>(header.key.bytes), header.key.len) == kAttempts &&
+           header.value.kind == AMQP_FIELD_KIND_I32;
+  }
+  [[nodiscard]] std::vector<amqp_table_entry_t> Headers() const {
+    const amqp_basic_properties_t& properties = envelope.message.properties;
+    if ((properties._flags & AMQP_BASIC_HEADERS_FLAG) == 0) return {};
+    return {properties.headers.entries, properties.headers.entries + properties.headers.num_entries};
+  }
+};
+
+/// Puts messages into other queues of the broker, and returns once they are there.
+class Elsewhere {
+ public:
+  explicit Elsewhere(const std::string& url) : broker_(url) {
+    amqp_confirm_select(broker_.connection, 1);
+    Succeeded(amqp_get_rpc_reply(broker_.connection), "confirms");
+  }
+
+  /// It comes back to `queue` after a while.
+  void Later(const Message& message, const std::string& queue, std::int32_t delay_ms) {
+    const std::string waiting = queue + ".later." + std::to_string(delay_ms);
+    amqp_table_entry_t arguments[] = {Number("x-message-ttl", delay_ms), Number("x-expires", delay_ms + kSpareMs),
+                                      Text("x-dead-letter-exchange", amqp_empty_bytes),
+                                      Text("x-dead-letter-routing-key", Bytes(queue))};
+    Declare(waiting, {4, arguments});
+    std::vector<amqp_table_entry_t> headers = message.Own();
+    headers.push_back(Number(kAttempts, message.Attempts() + 1));
+    Put(message, headers, waiting);
+  }
+  /// It stays in the queue QUEUE.dead, as it was.
+  void Dead(const Message& message, const std::string& queue) {
+    Declare(queue + ".dead", amqp_empty_table);
+    std::vector<amqp_table_entry_t> headers = message.Own();
+    Put(message, headers, queue + ".dead");
+  }
+
+ private:
+  static amqp_table_entry_t Number(const char* name, std::int32_t value) {
+    amqp_table_entry_t entry{amqp_cstring_bytes(name), {}};
+    entry.value.kind = AMQP_FIELD_KIND_I32;
+    entry.value.value.i32 = value;
+    return entry;
+  }
+  static amqp_table_entry_t Text(const char* name, amqp_bytes_t value) {
+    amqp_table_entry_t entry{amqp_cstring_bytes(name), {}};
+    entry.value.kind = AMQP_FIELD_KIND_UTF8;
+    entry.value.value.bytes = value;
+    return entry;
+  }
+  void Declare(const std::string& queue, const amqp_table_t& arguments) {
+    amqp_queue_declare(broker_.connection, 1, Bytes(queue), 0, /*durable=*/1, 0, 0, arguments);
+    Succeeded(amqp_get_rpc_reply(broker_.connection), "a queue for later");
+  }
+  void Put(const Message& message, std::vector<amqp_table_entry_t>& headers, const std::string& queue) {
+    amqp_basic_properties_t properties = message.envelope.message.properties;
+    properties._flags |= AMQP_BASIC_HEADERS_FLAG;
+    properties.headers = {static_cast<int>(headers.size()), headers.data()};
+    PublishConfirmed(broker_.connection, "", queue, properties, message.body());
+  }
+
+  Broker broker_;
+};
+
+/// What was said of messages in hand, to be done by the thread that has their connection.
+class Verdicts {
+ public:
+  void Put(std::uint64_t tag, const Outcome& outcome) {
+    const std::lock_guard guard(lock_);
+    said_.emplace_back(tag, outcome);
+  }
+  std::vector<std::pair<std::uint64_t, Outcome>> Take() {
+    const std::lock_guard guard(lock_);
+    return std::exchange(said_, {});
   }
 
  private:
   std::mutex lock_;
-  std::vector<std::pair<std::uint64_t, bool>> tags_;
+  std::vector<std::pair<std::uint64_t, Outcome>> said_;
 };
+
+/// Twice as long each time, and not shorter than what is estimated.
+std::int32_t DelayMs(int attempts, double eta_s) {
+  double delay_s = kLeastDelayS;
+  for (int doubled = 0; delay_s < kMostDelayS && (doubled < attempts || delay_s < eta_s); ++doubled) delay_s *= 2;
+  return static_cast<std::int32_t>(std::min(delay_s, kMostDelayS) * 1000);
+}
 
 }  // namespace
 
@@ -363,17 +504,41 @@ struct Consumer::Queue {
   std::shared_ptr<antipode::rabbitmq::Shim> shim;
 #endif
 
-  void Handle(const Handler& handler, const amqp_envelope_t& envelope, const std::shared_ptr<Handled>& handled) const {
+  void Handle(const Handler& handler, const Message& message, const std::shared_ptr<Verdicts>& verdicts) const {
 #ifdef ANTIPODE
-    const antipode::ScopeGuard request(shim->Received(antipode::rabbitmq::HeadersOf(envelope.message.properties)));
+    const auto& properties = message.envelope.message.properties;
+    const antipode::Headers headers = antipode::rabbitmq::HeadersOf(properties);
+    MeasureMessage(headers);
+    const antipode::ScopeGuard request(shim->Received(headers));
+#elif defined(OPENTELEMETRY)
+    const propagation::Received request(message.Texts());
 #endif
-    const amqp_bytes_t& body = envelope.message.body;
-    const auto tell = [handled, tag = envelope.delivery_tag](bool done) { handled->Put(tag, done); };
+    const auto handled = [verdicts, tag = message.envelope.delivery_tag](const Outcome& outcome) {
+      verdicts->Put(tag, outcome);
+    };
     try {
-      handler({static_cast<const char*>(body.bytes), body.len}, tell);
+      handler(message.body(), handled);
     } catch (const std::exception& error) {
-      std::cerr << "a message is handled again: " << error.what() << std::endl;
-      tell(false);
+      handled({Outcome::kLater, error.what()});
+    }
+  }
+
+  /// Takes a message from the queue, once it is done with, or somewhere else.
+  void Settle(amqp_connection_state_t connection, const Message& message, const Outcome& outcome) const {
+    const int attempts = message.Attempts();
+    if (outcome.what == Outcome::kNever || (outcome.what == Outcome::kLater && attempts + 1 >= kMostAttempts)) {
+      Elsewhere(url).Dead(message, name);
+      std::cerr << "a message of " << name << " is given up after " << attempts + 1 << " attempts: " << outcome.why
+                << ". It is in the queue " << name << ".dead: move it back into " << name << " once that is mended"
+                << std::endl;
+    } else if (outcome.what == Outcome::kLater) {
+      const std::int32_t delay_ms = DelayMs(attempts, outcome.eta_s);
+      Elsewhere(url).Later(message, name, delay_ms);
+      std::cerr << "a message of " << name << " comes again in " << delay_ms << " ms, attempt " << attempts + 1
+                << " of " << kMostAttempts << ": " << outcome.why << std::endl;
+    }
+    if (amqp_basic_ack(connection, 1, message.envelope.delivery_tag, 0) != AMQP_STATUS_OK) {
+      throw std::runtime_error("RabbitMQ: cannot acknowledge");
     }
   }
 
@@ -383,18 +548,22 @@ struct Consumer::Queue {
     Succeeded(amqp_get_rpc_reply(broker.connection), "prefetch");
     amqp_basic_consume(broker.connection, 1, Bytes(name), amqp_empty_bytes, 0, 0, 0, amqp_empty_table);
     Succeeded(amqp_get_rpc_reply(broker.connection), "consume");
-    const auto handled = std::make_shared<Handled>();
+    const auto verdicts = std::make_shared<Verdicts>();
+    std::map<std::uint64_t, std::unique_ptr<Message>> here;
     for (;;) {
-      const timeval limit{0, kTellMicros};
+      const timeval limit = here.empty() ? timeval{1, 0} : timeval{0, kTellMicros};
       amqp_maybe_release_buffers(broker.connection);
       amqp_envelope_t envelope;
       const amqp_rpc_reply_t reply = amqp_consume_message(broker.connection, &envelope, &limit, 0);
       if (reply.reply_type != AMQP_RESPONSE_LIBRARY_EXCEPTION || reply.library_error != AMQP_STATUS_TIMEOUT) {
         Succeeded(reply, "consume");
-        Handle(handler, envelope, handled);
-        amqp_destroy_envelope(&envelope);
+        auto& message = here[envelope.delivery_tag] = std::make_unique<Message>(envelope);
+        Handle(handler, *message, verdicts);
       }
-      handled->Tell(broker.connection);
+      for (const auto& [tag, outcome] : verdicts->Take()) {
+        Settle(broker.connection, *here.at(tag), outcome);
+        here.erase(tag);
+      }
     }
   }
 };

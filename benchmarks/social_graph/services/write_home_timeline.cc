@@ -1,7 +1,6 @@
 // Learns of a post, and puts it into the home timelines of those who follow its author or are mentioned in it.
 #include <mongoc/mongoc.h>
 
-#include <iostream>
 #include <set>
 #include <stdexcept>
 #include <thread>
@@ -10,15 +9,11 @@
 
 #ifdef ANTIPODE
 #include "antipode/barrier.h"
+#include "antipode/scope.h"
 #endif
 
 namespace social_graph {
 namespace {
-
-std::int64_t NowNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 struct BsonDeleter {
   void operator()(_bson_t* document) const { bson_destroy(document); }
@@ -27,23 +22,25 @@ struct BsonDeleter {
 class Writer {
  public:
   explicit Writer(const Process& process)
-      : barrier_(process.Get("barrier", "none") == "write"),
+      : barrier_(process.Get("barrier", "none")),
+        patience_(std::stod(process.Get("patience", "5"))),
         redis_("redis-" + process["region"], process["redis"]),
         mongo_("posts", process["mongodb"],
                process["region"] == "us" ? Mongo::Member::kPrimary : Mongo::Member::kSecondary),
         graph_(SocialGraph::NewStub(process.To("social-graph"))) {}
 
-  void Handle(const std::string& body, const std::function<void(bool)>& handled) {
+  void Handle(const std::string& body, const Consumer::Handled& handled) {
     Notification notification;
-    if (!notification.ParseFromString(body)) return handled(true);  // Nobody can read it.
-    Observed(notification, "received");
+    if (!notification.ParseFromString(body)) return handled({Outcome::kNever, "nobody can read it"});
+    Process::Observed(notification.post_id(), "received");
 #ifdef ANTIPODE
-    if (barrier_) {
+    if (barrier_ == "write") {
       antipode::BarrierOptions options;
       options.only = {{"posts"}};
-      options.timeout = std::chrono::seconds(20);
-      antipode::BarrierCallback(  // Others are handled while this one waits.
-          [=](const antipode::BarrierResult& result) { handled(result.ok() && Add(notification)); }, options);
+      options.timeout = patience_;
+      options.on_incomplete = antipode::Policy::kReport;  // `Waited` judges that.
+      antipode::BarrierCallback(                          // Others are handled while this one waits.
+          [=](const antipode::BarrierResult& result) { handled(Waited(notification, result)); }, options);
       return;
     }
 #endif
@@ -51,23 +48,35 @@ class Writer {
   }
 
  private:
-  /// Adds the post to timelines, whether it is here or not, as the paper's does. Whether that was done.
-  bool Add(const Notification& notification) {
-    try {
-      const bool found = Find(notification.post_id());
-      FanOut(notification);
-      Observed(notification, found ? "found" : "missing");
-      return true;
-    } catch (const std::exception& error) {
-      std::cerr << "post " << notification.post_id() << ": " << error.what() << std::endl;
-      return false;
+#ifdef ANTIPODE
+  /// Where waiting longer cannot help, because the lineage is incomplete or a store has lost its history, the post
+  /// itself decides: it is here, or it is not.
+  Outcome Waited(const Notification& notification, const antipode::BarrierResult& result) {
+    for (const antipode::Outcome& outcome : result.outcomes) {
+      if (!outcome.met() && antipode::IsPending(outcome.status)) {
+        return {Outcome::kLater, Named(notification) + " is not visible yet", result.eta_s.value_or(0)};
+      }
     }
+    return Add(notification, /*required=*/!result.ok() || !result.incomplete.empty());
+  }
+#endif
+
+  static std::string Named(const Notification& notification) {
+    return "post " + std::to_string(notification.post_id());
   }
 
-  /// What those who measure see, on this process's output.
-  static void Observed(const Notification& notification, const std::string& what) {
-    Process::Say("{\"post\": " + std::to_string(notification.post_id()) + ", \"at_ns\": " + std::to_string(NowNs()) +
-                 ", \"post_was\": \"" + what + "\"}");
+  /// Adds the post to timelines, as the paper's does whether it is here or not; here it can be required to be.
+  Outcome Add(const Notification& notification, bool required = false) {
+    try {
+      const bool found = Find(notification.post_id());
+      Process::Observed(notification.post_id(), found ? "found" : "missing");
+      if (required && !found) return {Outcome::kLater, Named(notification) + " is not here, and nothing says when"};
+      FanOut(notification);
+      Process::Observed(notification.post_id(), "added");
+      return {};
+    } catch (const std::exception& error) {
+      return {Outcome::kLater, Named(notification) + ": " + error.what()};
+    }
   }
 
   /// Whether the post is here.
@@ -97,10 +106,21 @@ class Writer {
       entries.push_back({"ZADD", "home-timeline:" + std::to_string(reader), "NX",
                          std::to_string(notification.timestamp_ms()), std::to_string(notification.post_id())});
     }
+#ifdef ANTIPODE
+    if (barrier_ == "read") entries.push_back(LineageOf(notification));
+#endif
     redis_.Pipeline(entries);
   }
 
-  const bool barrier_;
+#ifdef ANTIPODE
+  /// For who reads timelines and waits there: what the post depends on, for longer than any store is late.
+  static Redis::Words LineageOf(const Notification& notification) {
+    return {"SET", "lineage:" + std::to_string(notification.post_id()), antipode::Serialize(), "EX", "3600"};
+  }
+#endif
+
+  const std::string barrier_;
+  const std::chrono::duration<double> patience_;
   Redis redis_;
   Mongo mongo_;
   const std::unique_ptr<SocialGraph::Stub> graph_;
@@ -112,7 +132,7 @@ class Writer {
 int main(int count, char** arguments) {
   const social_graph::Process process(count, arguments);
   social_graph::Writer writer(process);
-  for (int worker = std::stoi(process.Get("workers", "4")); worker > 0; --worker) {
+  for (int worker = std::stoi(process.Get("workers", "32")); worker > 0; --worker) {
     std::thread([&] {
       social_graph::Consumer consumer("news", process["rabbitmq"], "home-timeline-" + process["region"],
                                       std::stoi(process.Get("prefetch", "64")));

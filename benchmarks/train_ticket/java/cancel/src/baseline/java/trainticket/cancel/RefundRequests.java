@@ -7,6 +7,8 @@ import org.springframework.stereotype.Component;
 /** Asks for refunds, which are made off a queue. */
 @Component
 class RefundRequests {
+  private static final long CONFIRMED_MS = 5_000;
+
   private final RabbitTemplate broker;
   private final String queue;
 
@@ -15,7 +17,13 @@ class RefundRequests {
     this.queue = queue;
   }
 
+  /** Returns once the broker has the request on disk. */
   void request(RefundRequest refund) {
-    broker.convertAndSend(queue, refund);
+    broker.invoke(
+        channel -> {
+          channel.convertAndSend(queue, refund);
+          channel.waitForConfirmsOrDie(CONFIRMED_MS);
+          return true;
+        });
   }
 }

@@ -30,6 +30,11 @@ class Services {
 
   record Order(String id, String userId, int status, long cents) {
     private static final int PAID = 1;
+    private static final int CANCELLED = 4;
+
+    boolean isCancelled() {
+      return status == CANCELLED;
+    }
 
     /** Returns what comes back: four fifths of the price, where it was paid. */
     long refund() {

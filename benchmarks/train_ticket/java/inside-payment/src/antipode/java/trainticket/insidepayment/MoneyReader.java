@@ -27,10 +27,12 @@ class MoneyReader {
     this.patience = patience;
   }
 
+  // --8<-- [start:of]
   List<Money> of(String orderId) {
     if (waits) {
       Barriers.barrier(BarrierOptions.timeout(patience).withOnly("refunds"));
     }
     return database.find(query(where("orderId").is(orderId)), Money.class);
   }
+  // --8<-- [end:of]
 }

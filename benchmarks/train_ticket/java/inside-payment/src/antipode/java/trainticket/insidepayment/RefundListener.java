@@ -28,6 +28,7 @@ class RefundListener {
     this.notifications = notifications;
   }
 
+  // --8<-- [start:refund]
   @RabbitListener(
       queues = "${train-ticket.refunds-queue}",
       autoStartup = "${train-ticket.makes-refunds}",
@@ -39,4 +40,5 @@ class RefundListener {
     }
     broker.convertAndSend(notifications, new Refunded(request.orderId(), request.email()));
   }
+  // --8<-- [end:refund]
 }

@@ -3,9 +3,7 @@ package trainticket.insidepayment;
 import com.mongodb.client.ClientSession;
 import com.mongodb.client.MongoClient;
 import io.antipode.lineage.Promise;
-import io.antipode.barrier.Shims;
 import io.antipode.mongodb.MongoShim;
-import org.springframework.dao.DuplicateKeyException;
 import org.springframework.data.mongodb.core.MongoTemplate;
 import org.springframework.stereotype.Component;
 
@@ -14,24 +12,26 @@ import org.springframework.stereotype.Component;
 class Refunds {
   private final MongoTemplate database;
   private final MongoClient client;
+  private final MongoShim promises;
 
-  Refunds(MongoTemplate database, MongoClient client) {
+  Refunds(MongoTemplate database, MongoClient client, MongoShim promises) {
     this.database = database;
     this.client = client;
+    this.promises = promises;
   }
 
   // --8<-- [start:make]
-  /** Makes a refund, and so fulfils its promise, unless it was made before. */
+  /** Makes a refund, unless it was made before, and fulfils a promise of it. */
   void make(Money refund, Promise promise) {
-    MongoShim shim = (MongoShim) Shims.of("refunds").get(0);
     try (ClientSession session = client.startSession()) {
       session.withTransaction(
           () -> {
-            shim.fulfil(database.getDb(), session, promise);
-            return database.withSession(session).insert(refund);
+            promises.fulfil(database.getDb(), session, promise);
+            MongoTemplate here = database.withSession(session);
+            // A user who asked again was promised it again.
+            Money made = here.findById(refund.orderId(), Money.class);
+            return made == null ? here.insert(refund) : made;
           });
-    } catch (DuplicateKeyException again) {
-      // The request was delivered before.
     }
   }
   // --8<-- [end:make]

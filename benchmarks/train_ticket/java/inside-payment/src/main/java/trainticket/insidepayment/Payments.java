@@ -2,6 +2,7 @@ package trainticket.insidepayment;
 
 import org.springframework.beans.factory.annotation.Value;
 import org.springframework.stereotype.Component;
+import org.springframework.web.client.HttpClientErrorException;
 import org.springframework.web.client.RestClient;
 
 /** What was paid, by the payment service. */
@@ -15,12 +16,17 @@ class Payments {
 
   record Payment(long cents) {}
 
+  /** Returns how many cents were paid for an order: none for one that is not paid. */
   long paid(String orderId) {
-    return service
-        .get()
-        .uri("/api/v1/paymentservice/payment/{orderId}", orderId)
-        .retrieve()
-        .body(Payment.class)
-        .cents();
+    try {
+      return service
+          .get()
+          .uri("/api/v1/paymentservice/payment/{orderId}", orderId)
+          .retrieve()
+          .body(Payment.class)
+          .cents();
+    } catch (HttpClientErrorException.NotFound unpaid) {
+      return 0;
+    }
   }
 }

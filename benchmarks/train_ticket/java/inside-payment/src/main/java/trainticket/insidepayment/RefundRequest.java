@@ -7,8 +7,9 @@ package trainticket.insidepayment;
  * @param email who is told
  */
 record RefundRequest(String orderId, String userId, long cents, String email) {
-  /** Returns the refund, of an order for which so much was paid. */
+  /** Returns the refund, of an order for which so much was paid: never more than that. */
   Money refundOf(long paid) {
-    return new Money(orderId, userId, cents, paid - cents, Money.REFUND);
+    long back = Math.min(cents, paid);
+    return new Money(orderId, userId, back, paid - back, Money.REFUND);
   }
 }

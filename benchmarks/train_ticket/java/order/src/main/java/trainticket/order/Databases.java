@@ -12,6 +12,7 @@ import org.springframework.jdbc.datasource.LazyConnectionDataSourceProxy;
 /** Transactions that only read go to a replica. */
 @Configuration(proxyBeanMethods = false)
 class Databases {
+  // --8<-- [start:pools]
   @Bean(defaultCandidate = false)
   @ConfigurationProperties("train-ticket.primary")
   HikariDataSource primary() {
@@ -32,4 +33,5 @@ class Databases {
     routed.setReadOnlyDataSource(replica);
     return routed;
   }
+  // --8<-- [end:pools]
 }

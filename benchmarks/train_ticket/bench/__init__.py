@@ -1,0 +1,1 @@
+"""The TrainTicket benchmark: violations, costs and Figure 9 of the paper, as a page of results."""
