@@ -5,7 +5,7 @@ Each test is of one tier, the cheapest in which it can fail for its reason:
 - ``nightly``: end-to-end stories, the checker against 100,000 histories, what is about faults,
   fail-overs and topologies of single stores (the contract suite has a fail-over of each in
   ``ci``), that suite through the agent and two languages on one store, for all stores but Redis,
-  and the oldest releases;
+  the oldest and the newest releases, and all variants of an application;
 - ``ci``: every other test that takes more than a second: those of ``tests/durations.txt``, and
   those with the mark ``slow``;
 - ``test``: the rest, and one end-to-end story.
@@ -42,8 +42,11 @@ TIERS = ("test", "ci", "nightly")
 STORY = "tests/end_to_end/test_xcy_figure3.py"
 NIGHTLY = re.compile(
     r"^tests/(end_to_end/|load/|mutants/|checker/test_many|contract/test_(agent|live_pairs)_stores"
-    r"|integration/.*test_\w*(faults|failover|topology|oldest)\w*\.py)"
+    r"|contract/test_(activemq|postgresql)|integration/activemq/"
+    r"|integration/.*test_\w*(faults|failover|topology|oldest|newest|variants)\w*\.py)"
 )
+#: Whose servers take long to start, wherever a test of them is: two brokers in Java.
+NIGHTLY_STORES = {"activemq"}
 SLOW_S = 1.0
 #: All parametrisations of a function together.
 SLOW_TOGETHER_S = 8.0
@@ -69,7 +72,8 @@ def slow_functions() -> frozenset[str]:
 def tier_of(item: pytest.Item, slow: frozenset[str]) -> str:
     """The tier of a test."""
     file = item.path.relative_to(ROOT).as_posix() if item.path.is_relative_to(ROOT) else ""
-    if file != STORY and NIGHTLY.match(file):
+    stores = {name for mark in item.iter_markers("store") for name in mark.args}
+    if file != STORY and (NIGHTLY.match(file) or stores & NIGHTLY_STORES):
         return "nightly"
     if item.get_closest_marker("slow") or function_of(item.nodeid) in slow:
         return "ci"

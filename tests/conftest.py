@@ -50,14 +50,18 @@ def pytest_runtest_setup() -> None:
             asyncio.set_event_loop(None)
 
 
+#: Threads that end by themselves once their shim is gone.
+ENDING = ("antipode-watch", "antipode-fence")
+
+
 def antipode_threads() -> list[str]:
-    """The names of the library's threads that run now."""
-    return [t.name for t in threading.enumerate() if t.name.startswith("antipode-watch")]
+    """The names of a shim's threads that run now."""
+    return [t.name for t in threading.enumerate() if t.name.startswith(ENDING)]
 
 
 @pytest.fixture(autouse=True)
 def _pristine() -> Iterator[None]:
-    """No settings, shims, scope or watcher threads survive a test."""
+    """No settings, shims, scope or threads of shims survive a test."""
     _config.reset_config()
     propagator = propagate.get_global_textmap()
     token = otel_context.attach(otel_context.Context())
@@ -67,4 +71,4 @@ def _pristine() -> Iterator[None]:
     for datastore in tuple(_registry._shims):
         _registry.unregister(datastore)
     _config.reset_config()
-    wait_until(lambda: not antipode_threads(), what="watchers to end", timeout_s=5)
+    wait_until(lambda: not antipode_threads(), what="threads of shims to end", timeout_s=5)

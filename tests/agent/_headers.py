@@ -41,8 +41,8 @@ _PROPAGATOR = AntipodeBaggagePropagator()
 _PORTS = {"http": 80, "https": 443}
 #: How long a cookie's value is, with its name.
 _COOKIE_BYTES = 1024
-#: Reads that miss what one expects them to see, as they are counted and as a dry run finds them.
-_UNSEEN = frozenset({"read_before_commit", "unscoped_read"})
+#: What misses what one expects of it, as it is counted, and reads that a dry run finds.
+_UNSEEN = frozenset({"read_before_commit", "sent_before_commit", "unscoped_read"})
 _LINTS = frozenset({"read-before-commit", "unscoped-read"})
 
 

@@ -138,6 +138,8 @@ def run(script: Mapping[str, Any]) -> dict[str, Any]:
         if "fulfils" in script:
             stack.enter_context(antipode.fulfilling(promise_of(script["fulfils"])))
             scope = scope_in()
+        if scope is not None and "stop_at_s" in script:
+            clock.at(script["stop_at_s"], scope.stop)
         calls = [_start(found, clock) for found in script["barriers"]]
         reads = [_read(found, script["stores"], stores, clock) for found in script.get("reads", ())]
         clock.run()
@@ -176,9 +178,11 @@ def settings_of(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def of_settings(settings: antipode.shim.Config) -> dict[str, Any]:
-    """All settings in JSON."""
+    """All settings in JSON but ``datastores``: the agent has no clients that it could name."""
     found: dict[str, Any] = {}
     for name, value in vars(settings).items():
+        if name == "datastores":
+            continue
         if name in _DURATIONS:
             found[f"{name}_s"] = value.total_seconds()
         elif name in ("max_timeout", "auto_timeout"):
@@ -270,7 +274,7 @@ def _read(
     for event in scripts[each].get("script", ()) if events is None else events:
         _script(connection, event)
     options: dict[str, Any] = {
-        name: found[name] for name in ("watched", "proof_s", "unasked") if name in found
+        name: found[name] for name in ("watched", "proof_s", "unasked", "refused") if name in found
     }
     if "merges" in found:
         options["merges"] = lineage_of(found["merges"])
@@ -296,6 +300,7 @@ def _answered(read: VirtualRead) -> dict[str, Any]:
         "code": code,
         "outcomes": outcomes,
         "served": read.served,
+        "at_primary": getattr(read.error, "at_primary", False),
         "looks": read.looks,
         "finished_s": read.finished_s,
     }

@@ -44,7 +44,8 @@ def _check_barrier(expect: dict[str, Any], ended: dict[str, Any]) -> None:
 
 def _check_read(expect: dict[str, Any], ended: dict[str, Any]) -> None:
     assert ended["code"] == expect.get("code")
-    assert ended.get("served", False) is expect.get("served", False)
+    for name in ("served", "at_primary"):
+        assert ended.get(name, False) is expect.get(name, False)
     _check_outcomes(expect.get("outcomes", []), ended["outcomes"])
     _check_span(expect["looks"], ended["looks"])
     _check_span(expect["finished_s"], ended["finished_s"])
@@ -57,6 +58,9 @@ def _check_span(span: dict[str, float], found: float) -> None:
 def _check_outcomes(expect: list[dict[str, Any]], found: list[dict[str, Any]]) -> None:
     assert _outcomes(found) == _outcomes(expect)
     assert len(found) == len(expect)
+    servers = {_dependency(one): one.get("server") for one in found}
+    for one in expect:
+        assert one.get("server") in {None, servers[_dependency(one)]}
 
 
 def _outcomes(found: list[dict[str, Any]]) -> dict[object, tuple[str, bool]]:

@@ -10,15 +10,13 @@ import pytest
 import antipode
 from antipode import Lineage
 from tests.agent._values import lineage_of, of_lineage, of_write
-from tests.agent.client import AgentFailed, Unsupported
+from tests.agent.client import AgentFailed, AgentProcess, Unsupported
 from tests.conformance import _vectors as vectors
-from tests.conformance._agents import LACKING, LANGUAGES, agents, asked
+from tests.conformance._agents import LACKING, LANGUAGES, agents, asked, command
 from tests.conformance._scripts import check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from tests.agent.client import AgentProcess
 
 
 @pytest.fixture(scope="module", params=LANGUAGES)
@@ -100,6 +98,16 @@ def test_a_request_that_makes_no_sense_is_answered(agent: AgentProcess) -> None:
         with pytest.raises((AgentFailed, Unsupported)):
             agent.ask(op, **arguments)
     assert agent.ask("hello")["language"] in LANGUAGES
+
+
+def test_cpp_says_that_it_reads_nothing_at_the_primary(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The setting that it lacks is refused by a message that says so, not taken for another."""
+    monkeypatch.setenv("ANTIPODE_ON_STALE", "primary")
+    with (
+        AgentProcess(command("cpp")) as agent,
+        pytest.raises(antipode.ConfigurationError, match=r"primary is not supported in C\+\+"),
+    ):
+        agent.ask("configure", settings={})
 
 
 def test_settings_are_taken_back_as_they_are_told(agent: AgentProcess) -> None:

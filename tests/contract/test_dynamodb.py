@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,6 +18,7 @@ from antipode_testing import ContractStore, DynamoDBTopology, LagProxy, ShimCont
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from antipode import Promise
     from antipode_testing import Address
 
 pytestmark = pytest.mark.store("dynamodb")
@@ -96,19 +98,32 @@ class DynamoDBContractStore(ContractStore):
                 doubtful.close()
 
     def unknown_write(self, key: str, value: bytes) -> None:
-        """A statement of PartiQL."""
+        """A transaction with a token of the application's: nothing is added to it."""
         client = self._instrumented()
+        action = {"Put": {"TableName": TABLE, "Item": {"id": {"S": key}, "value": {"B": value}}}}
         try:
-            client.execute_statement(
-                Statement=f"INSERT INTO \"{TABLE}\" VALUE {{'id': ?, 'value': ?}}",
-                Parameters=[{"S": key}, {"B": value}],
-            )
+            client.transact_write_items(TransactItems=[action], ClientRequestToken=uuid.uuid4().hex)
         finally:
             shims.uninstrument_client(client)
 
     def _instrumented(self) -> Any:
         client = self._client(self.topology, self.topology.primary, self.home)
         return shims.instrument_client(client, datastore="posts")
+
+    def rolled_back(self, key: str, value: bytes, promise: Promise) -> None:
+        """In a transaction with a condition that does not hold."""
+        item = {"id": {"S": key}, "value": {"B": value}}
+        missing = {
+            "TableName": TABLE,
+            "Key": {"id": {"S": f"{key}-missing"}},
+            "ConditionExpression": "attribute_exists(id)",
+        }
+        client = self._instrumented()
+        actions = [{"Put": {"TableName": TABLE, "Item": item}}, {"ConditionCheck": missing}]
+        try:
+            client.transact_write_items(TransactItems=shims.fulfil(actions, promise))
+        finally:
+            shims.uninstrument_client(client)
 
     def corrupt(self, key: str, text: str) -> None:
         """Overwrite the attribute, by a client without the shim."""
@@ -160,8 +175,7 @@ class TestDynamoDB(ShimContract):
         "failover": "either region takes writes: there is no primary to replace",
         "fences": "each item has versions of its own: no position stands for all writes",
         "partial_updates": "Table 2 writes values whole",
-        "promises": "records of promises are for a later release",
-        "abandonment": "records of promises are for a later release",
+        "abandonment": "two regions could record the opposite, and the last writer would win",
     }
 
     @pytest.fixture

@@ -59,7 +59,7 @@ class NativeStore(MySQLContractStore):
         )
         shims.instrument_engine(engine, **BESIDE, **options)
         self._stack.callback(shims.uninstrument_engine, engine)
-        shim = _sqlalchemy._hooks[engine.dialect].shim
+        shim = _sqlalchemy.instrumented.shim_of(engine)
         self._engines[shim] = engine
         return shim
 

@@ -6,6 +6,7 @@ A patch begins with its `Claim:` and the `Tests:` that are to fail, and goes on 
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -55,7 +56,12 @@ def apply(checkout: Path, patch: Path, *options: str) -> None:
 def run(checkout: Path, tests: list[str]) -> subprocess.CompletedProcess[str]:
     """Run *tests* of *checkout* until one fails."""
     command = [sys.executable, "-B", "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
-    return subprocess.run(command, cwd=checkout, check=False, capture_output=True, text=True)
+    # The agent, a process of its own, imports what was changed, too.
+    roots = [checkout, checkout / "shims", checkout / "testing"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, roots))}
+    return subprocess.run(
+        command, cwd=checkout, env=environment, check=False, capture_output=True, text=True
+    )
 
 
 def test_nothing_fails_without_a_mutant(checkout: Path) -> None:

@@ -28,6 +28,8 @@ ROOMS = {
 FURTHER = {
     ("mysql", "_functions"): "which functions are built in, a long table of the specification's",
     ("mysql", "django"): "public: Django finds an application by the name of its module",
+    ("postgresql", "_functions"): "the same, of PostgreSQL",
+    ("postgresql", "django"): "public, as MySQL's",
     ("embedded", "_topology"): "two regions: there is no server that a package of tests starts",
     ("embedded", "_store"): "there is no server: the database and its replicator are ours",
     ("rabbitmq", "_consumers"): "messages are pushed: waiting happens in a consumer, not in a read",
@@ -36,7 +38,7 @@ WITHOUT_ENDPOINT = {
     "embedded": "there is no server",
     "sns": "nobody can wait for its messages",
 }
-STORES = sorted(path.name for path in SHIMS.iterdir() if (path / "__init__.py").is_file())
+STORES = sorted(path.parent.name for path in SHIMS.glob("[!_]*/__init__.py"))
 
 
 def rooms_of(store: str) -> dict[str, Path]:

@@ -26,13 +26,23 @@ FUNCTION_LINES = 60
 # Extras that are not a datastore.
 OTHER_EXTRAS = {
     *("testing", "bench", "docs", "test", "integrations-test", "dev", "examples"),
-    *("mysqlclient", "aiobotocore", "containers", "emulators", "cli"),
+    *(
+        "mysqlclient",
+        "psycopg2",
+        "asyncpg",
+        "aiobotocore",
+        "containers",
+        "emulators",
+        "servers",
+        "cli",
+    ),
 }
 # Guides that are not of a datastore.
 OTHER_GUIDES = {
     "automatic-barriers",
     "testing",
     "containers",
+    "datastores",
     "cpp",
     "post-notification",
     "telemetry",

@@ -56,6 +56,7 @@ def told(subject: str, left: Lineage, *, reason: str = "size") -> bool:
     return not left.incomplete.isdisjoint(marks)
 
 
+@pytest.mark.slow
 @given(many, bounds)
 def test_bound_holds(lineage: Lineage, max_bytes: int) -> None:
     """No text is longer than asked for, and only a bound below the mark itself is refused."""
@@ -147,6 +148,7 @@ def test_datastores_lose_entries_in_turn(lineage: Lineage, max_bytes: int) -> No
         assert max(after.values(), default=0) <= poorest + 1
 
 
+@pytest.mark.slow
 @given(many, st.sets(some.datastores, max_size=3), bounds)
 @example(Lineage(unknown=["z0.2secret"]), {"a"}, 300)
 @example(Lineage([WriteId("b", "k", 1)], incomplete=[("svc", "in_doubt")]), {"a"}, 300)

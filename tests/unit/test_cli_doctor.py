@@ -308,6 +308,7 @@ def test_an_application_is_imported_and_set_up(tmp_path: Path, name: str) -> Non
     assert "its primary answers, the same server" in found.stdout
 
 
+@pytest.mark.slow
 def test_an_application_that_goes_on_for_ever_does_not_keep_it(tmp_path: Path) -> None:
     """Threads that the application starts are no reason to wait."""
     thread = "import threading\nthreading.Thread(target=threading.Event().wait).start()\n"
@@ -317,6 +318,7 @@ def test_an_application_that_goes_on_for_ever_does_not_keep_it(tmp_path: Path) -
     assert "the same server" in found.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["", ":application", ":not_callable"])
 def test_an_application_object_is_only_looked_at(tmp_path: Path, name: str) -> None:
     """What takes a request is not called; without a datastore that is a problem."""

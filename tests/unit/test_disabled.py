@@ -44,6 +44,12 @@ def test_barriers_return_at_once() -> None:
     assert posts.looks_made == posts.opened == 0
 
 
+def test_routers_read_at_the_replica() -> None:
+    """Though no client is instrumented: that is what a router without the library does."""
+    assert antipode.reads_from("posts") == "replica"
+    assert asyncio.run(antipode.reads_from_async("posts")) == "replica"
+
+
 def test_nothing_is_in_any_context() -> None:
     """A scope can be opened, and what runs in it sends, joins and counts nothing."""
     antipode.configure(on_unscoped="raise")

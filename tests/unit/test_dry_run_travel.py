@@ -18,7 +18,7 @@ from antipode import Lineage, WriteId
 from antipode._dry_run.notes import Notes
 from antipode.propagation import AntipodePropagator
 from antipode.shim import floor, record_write, stored_lineage, stored_text
-from antipode_shims.rabbitmq._format import incoming, outgoing
+from antipode_shims._messages.headers import incoming, outgoing
 
 from ._dry_runs import fake, records, verdicts, write
 

@@ -33,6 +33,7 @@ def said(lineage: Lineage) -> object:
     return writes, lineage.incomplete, lineage.promises, lineage.unknown, branches
 
 
+@pytest.mark.slow
 @given(st.lists(lineages(max_size=4), min_size=1, max_size=6))
 def test_nothing_is_lost(told: list[Lineage]) -> None:
     """Whatever lineages a row was updated with, in whatever order, its texts say all of them."""

@@ -77,6 +77,29 @@ def test_a_read_in_a_scope_is_not_counted(replica: FakeStore) -> None:
     assert counted("unscoped_read") == before
 
 
+def test_what_leaves_before_the_commit_is_counted_and_logged_once(
+    replica: FakeStore, writer: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each transaction counts once, whatever is sent meanwhile; after its end nothing is said."""
+    before = counted("sent_before_commit")
+    with caplog.at_level(logging.WARNING, "antipode"), antipode.scope() as held:
+        for transactions in (1, 2):
+            begin(replica, writer)
+            held.text()
+            held.answer()
+            assert counted("sent_before_commit") == before + transactions
+            end(replica, writer)
+            held.text()
+        begin(replica, writer)
+        held.answer()
+        end(replica, writer)
+    assert counted("sent_before_commit") == before + 3
+    by_request, by_answer = [each.getMessage() for each in caplog.records]
+    for line in (by_request, by_answer):
+        assert "'posts'" in line
+        assert line.count("test_open_writes.py") == 2
+
+
 def test_a_read_without_a_scope_is_a_lint(tmp_path: Path, replica: FakeStore) -> None:
     """The dry run has each, of no request."""
     antipode.configure(mode="dry-run", dry_run_dir=tmp_path)

@@ -52,6 +52,25 @@ def received(carrier: object, context: Context | None = None) -> Lineage:
     return antipode.current(context=propagate.extract(carrier, context=context))
 
 
+@pytest.mark.parametrize("tenant", ["", "acme"], ids=["alone", "with a user's baggage"])
+@pytest.mark.parametrize("wraps", ["composite", "unknown"])
+def test_a_lineage_that_a_header_has_already_is_sent_too(tenant: str, wraps: str) -> None:
+    """Headers that are handed on keep their lineage, whoever injects, and whatever else."""
+    known = propagate.get_global_textmap()
+    propagator = known if wraps == "composite" else AntipodePropagator(_Unknown())
+    with antipode.scope(Lineage([POST])):
+        carrier = {"baggage": f"antipode={antipode.serialize(Lineage([USER]))}"}
+        context = baggage.set_baggage("tenant", tenant) if tenant else None
+        propagator.inject(carrier, context)
+        propagator.inject(carrier, context)
+    members = [f"antipode={antipode.serialize(Lineage([POST, USER]))}"]
+    assert carrier["baggage"].split(",") == members + ["tenant=acme"] * bool(tenant)
+
+
+class _Unknown(W3CBaggagePropagator):
+    """One of which the library does not know what it does with baggage."""
+
+
 def test_a_lineage_travels_in_one_baggage_member() -> None:
     """What one service injects, the next one extracts."""
     carrier = sent(Lineage([POST]))

@@ -13,8 +13,7 @@ import antipode
 from antipode import Lineage, WriteId
 from antipode.shim import encode
 from antipode.telemetry import metrics
-from antipode_shims.rabbitmq import message
-from antipode_shims.rabbitmq._format import (
+from antipode_shims._messages.headers import (
     BAGGAGE,
     MAX_HEADER_BYTES,
     MAX_MEMBERS,
@@ -24,6 +23,7 @@ from antipode_shims.rabbitmq._format import (
     own_write,
     received,
 )
+from antipode_shims.rabbitmq import message
 
 POST = WriteId("posts", "log", 7, 498_669)
 OTHER = WriteId("users", "log", 3, 498_669)

@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 
 from antipode import ConfigurationError, Promise, Status, WriteId
 from antipode.shim import PROMISE_GRACE_S, Wake
-from antipode_shims.rabbitmq import Receipts
-from antipode_shims.rabbitmq._endpoint.tap import ReceiptsEndpoint
-from antipode_shims.rabbitmq._position import ledger as ledger_module
-from antipode_shims.rabbitmq._position.ledger import MAX_AHEAD, SKEW_S, Ledger
-from antipode_shims.rabbitmq._position.publisher import (
+from antipode_shims._messages import ledger as ledger_module
+from antipode_shims._messages.ledger import MAX_AHEAD, SKEW_S, Ledger
+from antipode_shims._messages.publisher import (
     MAX_OPEN,
     ROLL_S,
     Publications,
     birth_s,
     new_incarnation,
 )
+from antipode_shims._messages.receipts import ReceiptsEndpoint
+from antipode_shims.rabbitmq import Receipts
 
 GAP_S = 5.0
 START_S = 1_800_000_000.0

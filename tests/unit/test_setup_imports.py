@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from antipode._setup.imports import forget, when_imported
+from antipode._runtime.imports import forget, when_imported
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
+from itertools import count as count_up
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,7 +18,15 @@ from opentelemetry.trace import StatusCode
 import antipode
 from antipode import Lineage, WriteId
 from antipode._telemetry import telemetry as _telemetry
-from antipode.shim import Observation, Unreachable, count, mark_incomplete, record_write
+from antipode.integrations._incoming import Incoming
+from antipode.shim import (
+    Observation,
+    Unreachable,
+    count,
+    mark_incomplete,
+    own_time,
+    record_write,
+)
 from antipode_testing import wait_until
 from antipode_testing.contract.base import pass_time
 from tests.conftest import antipode_threads
@@ -267,6 +278,30 @@ def test_a_floor_that_holds_a_read_is_a_wait(sdk: Telemetry) -> None:
     }
     assert sdk.value("antipode.wait.duration", antipode__at="read") == 1
     assert sdk.value("antipode.unmet_dependencies", antipode__operation="read") == 1
+
+
+def test_own_time_is_of_the_request(sdk: Telemetry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One value a request, of what the library's code took; a call within another counts once."""
+    ticks = count_up()
+    clock = SimpleNamespace(
+        perf_counter=lambda: float(next(ticks)), monotonic=time.monotonic, time_ns=time.time_ns
+    )
+    monkeypatch.setattr(_telemetry, "time", clock)
+
+    @own_time
+    def outer() -> None:
+        record_write(WriteId("posts", "log", 2))
+
+    with antipode.scope():
+        record_write(WriteId("posts", "log", 1))
+        outer()
+    request = Incoming(None, ["antipode=1"])
+    request.answer()
+    request.end()
+    record_write(WriteId("posts", "log", 3))  # Of no request.
+    ((about, point),) = sdk.points("antipode.request.overhead")
+    assert about == {}
+    assert (point.count, point.sum) == (2, 4)
 
 
 def test_counts_are_counters(sdk: Telemetry, posts: FakeServer) -> None:

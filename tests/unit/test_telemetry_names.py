@@ -11,7 +11,7 @@ import pytest
 
 import antipode
 from antipode import Lineage, WriteId
-from antipode.shim import count, stored_text
+from antipode.shim import count, record_write, stored_text
 from antipode.telemetry import COUNTERS
 from tests.unit._fake_server import LINEAGE, FakeServer
 from tests.unit._telemetry import Telemetry
@@ -54,6 +54,7 @@ def sdk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Telemetry]:
     antipode.barrier(LINEAGE, timeout=5)
     with antipode.scope(LINEAGE) as scope:
         scope.text()
+        record_write(WriteId("posts", "log", 8))
     stored_text(Lineage([WriteId("posts", "log", 1)]))
     yield telemetry
     telemetry.close()

@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from antipode import Promise
-    from antipode_shims.rabbitmq import Delivery, RabbitMQShim
+    from antipode_shims.rabbitmq import RabbitMQShim
 
 
 class LastMessages:
-    """The last message of each key of a shim's queue."""
+    """The last message of each key of a shim's queue, of any broker."""
 
-    def __init__(self, shim: RabbitMQShim) -> None:
+    def __init__(self, shim: Any) -> None:
         self._shim = shim
         self._lock = threading.Lock()
-        self._last: dict[str, Delivery] = {}
+        self._last: dict[str, Any] = {}
 
     def read(self, key: str) -> tuple[bytes | None, Lineage]:
         """Take in what the queue holds; the key's last value, whose lineage enters the scope."""

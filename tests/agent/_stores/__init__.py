@@ -13,8 +13,10 @@ _MODULES = {
     "mariadb": "mysql",
     "mongodb": "mongodb",
     "mysql": "mysql",
+    "postgresql": "postgresql",
     "rabbitmq": "rabbitmq",
     "redis": "redis",
+    "s3": "s3",
     "sns": "sns",
 }
 

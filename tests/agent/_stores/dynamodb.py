@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any
 
+from antipode_shims._aws.call import Kind
+from antipode_shims._aws.homes import Homes
 from antipode_shims.dynamodb._clients.rewrite import stamped_update
-from antipode_shims.dynamodb._commands import Kind, kind_of
+from antipode_shims.dynamodb._commands import kind_of
 from antipode_shims.dynamodb._format import lineage_in
-from antipode_shims.dynamodb._look import Homes, Shown, look
+from antipode_shims.dynamodb._look import Shown, look
 from antipode_shims.dynamodb._position import Place, item_of
 from tests.agent._values import of_lineage, write_at
 
@@ -34,7 +36,7 @@ def look_at(given: Given) -> dict[str, list[str]]:
     writes = [
         write_at({k: v for k, v in each.items() if k != "status"}) for each in given["writes"]
     ]
-    homes = Homes()
+    homes: Homes[Shown] = Homes()
     shown: Any = None
     for _ in range(given.get("looks", 1)):
         steps = look(writes, server["region"], homes)

@@ -16,6 +16,7 @@ from tests.agent._values import of_lineage, write_at
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from antipode import WriteId
     from antipode_shims.mongodb._look import Question
 
     Given = Mapping[str, Any]
@@ -31,7 +32,18 @@ _KINDS = {
 
 def look_at(given: Given) -> dict[str, list[str]]:
     """What one look says of each write."""
-    server = given["server"]
+    writes = [write_at(_only(write)) for write in given["writes"]]
+    statuses = []
+    for each in writes:
+        history = LogHistory()
+        if "before" in given:
+            _status(given["before"], each, history)
+        statuses.append(_status(given["server"], each, history))
+    return {"statuses": statuses}
+
+
+def _status(server: Given, write: WriteId, history: LogHistory) -> str:
+    """What a server says of one write, after what *history* has of it."""
     state = ServerState(
         server["set"],
         _place(server["applied"]),
@@ -39,13 +51,9 @@ def look_at(given: Given) -> dict[str, list[str]]:
         primary=False,
         initiated_s=server["initiated_s"],
     )
-    writes = [write_at(_only(write)) for write in given["writes"]]
-    statuses = []
-    for each in writes:
-        steps = shown_in(state, [each], LogHistory(), majority=server["majority"])
-        shown = converse(lambda question: _oplog(server.get("oplog", []), question), steps)
-        statuses.append(str(shown.statuses[each]))
-    return {"statuses": statuses}
+    steps = shown_in(state, [write], history, majority=server["majority"])
+    shown = converse(lambda question: _oplog(server.get("oplog", []), question), steps)
+    return str(shown.statuses[write])
 
 
 def _only(write: Given) -> dict[str, Any]:

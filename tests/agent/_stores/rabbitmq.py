@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from antipode_shims.rabbitmq._format import received
-from antipode_shims.rabbitmq._position.ledger import Ledger
+from antipode_shims._messages.headers import received
+from antipode_shims._messages.ledger import Ledger
 from tests.agent._values import of_lineage, promise_of, write_at
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -106,26 +107,38 @@ def test_mysql_and_mariadb(store: str, request: pytest.FixtureRequest, both: boo
     assert_healthy()
 
 
-@pytest.mark.store("dynamodb")
-def test_dynamodb(antipode_dynamodb: Any, both: bool) -> None:  # noqa: FBT001 - a fixture
-    """A region of an emulator; one that is silent is a problem."""
+@pytest.mark.parametrize(
+    ("store", "where"),
+    [
+        pytest.param("dynamodb", {"table": "posts"}, marks=pytest.mark.store("dynamodb")),
+        pytest.param("s3", {"bucket": "posts"}, marks=pytest.mark.store("s3")),
+    ],
+)
+def test_regions_of_an_emulator(
+    store: str,
+    where: dict[str, str],
+    both: bool,  # noqa: FBT001 - a fixture
+    request: pytest.FixtureRequest,
+) -> None:
+    """A region of an emulator is healthy; one that is silent is a problem."""
     import boto3
 
-    from antipode_shims import dynamodb
+    shims: Any = import_module(f"antipode_shims.{store}")
+    regions: Any = request.getfixturevalue(f"antipode_{store}")
 
     def client(region: str, url: str) -> Any:
-        options = {"region_name": region, "endpoint_url": url, **antipode_dynamodb.credentials}
-        return boto3.client("dynamodb", **options)
+        options = {"region_name": region, "endpoint_url": url, **regions.credentials}
+        return boto3.client(store, **options)
 
-    home, away = map(client, antipode_dynamodb.regions, antipode_dynamodb.urls)
+    home, away = map(client, regions.regions, regions.urls)
     if both:
-        dynamodb.shim("posts", home, table="posts")
-    with dynamodb.shim("posts", away, table="posts", reads_from="replica"):
+        shims.shim("posts", home, **where)
+    with shims.shim("posts", away, reads_from="replica", **where):
         assert_healthy()
-    with LagProxy(antipode_dynamodb.replica) as proxy:
+    with LagProxy(regions.replica) as proxy:
         silent = client(away.meta.region_name, f"http://{proxy.address}")
         proxy.cut()
-        dynamodb.shim("posts", silent, table="posts", reads_from="replica")
+        shims.shim("posts", silent, reads_from="replica", **where)
         check = examined(timeout_s=1)
     for each in (home, away, silent):
         each.close()
@@ -146,3 +159,20 @@ def test_rabbitmq(antipode_rabbitmq: Any) -> None:
         connection.channel().exchange_declare(exchange, "fanout", auto_delete=True)
     rabbitmq.shim("posts", url, exchange=exchange, receipts=True, reads_from="replica")
     assert_healthy()
+
+
+@pytest.mark.store("activemq")
+def test_activemq(antipode_activemq: Any) -> None:
+    """Receipts at the broker of this region; a broker that is away is a problem."""
+    from antipode_shims import activemq
+
+    topic, replica = f"/topic/{uuid.uuid4().hex}", antipode_activemq.replica
+    options: Any = {"destination": topic, "receipts": True, "reads_from": "replica"}
+    with activemq.shim("posts", antipode_activemq.url(replica), **options):
+        assert_healthy()
+    with LagProxy(replica) as proxy:
+        proxy.cut()
+        with activemq.shim("posts", f"stomp://{proxy.address}", **options):
+            check = examined(timeout_s=1)
+    assert check.verdict.value == "problem", check
+    assert "its replica does not answer" in check.said

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[3]
 REQUIRE_VARIABLE = "ANTIPODE_REQUIRE_CONTAINERS"
 TIMEOUT_S = 30.0
+APPLICATIONS = ("TRAIN_TICKET_", "SOCIAL_GRAPH_")
 LEAVES_BY_FORCE = """
 import os, sys
 from antipode_testing import ContainerProvider
@@ -189,9 +190,17 @@ def test_images_are_named_alike_everywhere(store: str, monkeypatch: pytest.Monke
     assert image_of(store) == "another:1"
 
 
+def test_the_stack_gives_its_servers_all_of_their_files() -> None:
+    """Each file of containers/stack is mounted: without its file MySQL in eu copies nothing."""
+    text = (ROOT / "docker-compose.yml").read_text()
+    for file in (ROOT / "containers" / "stack").iterdir():
+        assert f"./containers/stack/{file.name}:" in text
+
+
 def test_the_benchmark_knows_the_ports_of_the_stack() -> None:
     """The ports by default, and the variables that change them, are those of the file."""
     text = (ROOT / "docker-compose.yml").read_text()
     found = re.findall(r"127\.0\.0\.1:\$\{ANTIPODE_(\w+)_PORT:-(\d+)\}", text)
-    assert {name: int(port) for name, port in found} == _PORTS
-    assert text.count("127.0.0.1:$") == len(_PORTS)
+    stores = {name: int(port) for name, port in found if not name.startswith(APPLICATIONS)}
+    assert stores == _PORTS
+    assert text.count("127.0.0.1:$") == len(found) == len(set(found))

@@ -10,13 +10,15 @@ from botocore.config import Config
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 
 import antipode
-from antipode import BarrierTimeout, StaleSnapshot, Status
+from antipode import BarrierTimeout, StaleSnapshot, Status, UnmetError
 from antipode.shim import Incomplete
 from antipode.telemetry import Metric, metrics
 from antipode_shims import dynamodb
 from antipode_testing import LagProxy, wait_until
 from antipode_testing.contract.dry import all_verdicts
 from tests.contract.test_dynamodb import connections_to
+from tests.integration._refusing import answering
+from tests.integration._stale import doubtful, served
 from tests.integration.dynamodb._regions import POSTS, Regions, item, name, written
 
 if TYPE_CHECKING:
@@ -412,14 +414,90 @@ def test_numbers_bytes_and_sort_keys(client: Any, regions: Regions) -> None:
         assert antipode.barrier(timeout=10).ok
 
 
-def test_partiql_writes_are_marked(client: Any) -> None:
-    """A statement that writes is not understood: its request says that something is missing."""
-    statement = f"INSERT INTO \"{POSTS}\" VALUE {{'id': '{name()}'}}"
+def one_statement(client: Any, text: str, parameters: list[Any]) -> None:
+    client.execute_statement(Statement=text, Parameters=parameters)
+
+
+def statements_of_a_batch(client: Any, text: str, parameters: list[Any]) -> None:
+    refused = {"Statement": f"UPDATE \"{POSTS}\" SET text = 'a' WHERE id = 'not there'"}  # noqa: S608
+    statement = {"Statement": text, "Parameters": parameters}
+    told = client.batch_execute_statement(Statements=[refused, statement])
+    assert "Error" in told["Responses"][0]
+
+
+def statements_of_a_transaction(client: Any, text: str, parameters: list[Any]) -> None:
+    statement = {"Statement": text, "Parameters": parameters}
+    client.execute_transaction(TransactStatements=[statement])
+
+
+@pytest.mark.parametrize(
+    "write", [one_statement, statements_of_a_batch, statements_of_a_transaction]
+)
+def test_statements_set_their_stamp(
+    client: Any, regions: Regions, write: Callable[[Any, str, list[Any]], None]
+) -> None:
+    """A write by PartiQL is named by the stamp that it sets in its item, and shows none."""
+    key = name()
+    with antipode.scope() as scope:
+        for text, parameters in (
+            (f"INSERT INTO \"{POSTS}\" VALUE {{'text': ?, 'id': ?}}", [{"S": "a?"}, {"S": key}]),
+            (f'UPDATE "{POSTS}" SET text = ? WHERE id = ?', None),  # noqa: S608
+        ):
+            write(client, text, parameters or [{"S": "b"}, {"S": key}])
+            assert set(written()) == {key}
+            assert written()[key].version == int(stored(regions, key)["_ap"]["N"])
+        assert antipode.barrier(timeout=5).ok
+        write(client, f'DELETE FROM "{POSTS}" WHERE id = ?', [{"S": key}])  # noqa: S608
+        assert not stored(regions, key)
+        assert int(written()[key].version) & 1
+        assert not scope.lineage.incomplete
+    (shown,) = client.execute_statement(Statement=f'SELECT * FROM "{POSTS}"')["Items"][:1] or [{}]  # noqa: S608
+    assert "_ap" not in shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "INSERT INTO \"{0}\" VALUE {{'id': '{1}', '_ap': 1}}",
+        "UPDATE \"{0}\" SET text = 'b' WHERE id = '{1}' AND NOT (text = 'c')",
+    ],
+)
+def test_statements_that_are_not_understood_are_marked(client: Any, text: str) -> None:
+    """They go as they are, and their request says that something is missing."""
+    key = name()
     before = metrics().get(Metric("uncovered_write", POSTS), 0)
     with antipode.scope() as scope:
-        client.execute_statement(Statement=statement)
+        put(client, key if text.startswith("UPDATE") else name())
+        client.execute_statement(Statement=text.format(POSTS, key))
         assert UNSAMPLED in scope.lineage.incomplete
     assert metrics()[Metric("uncovered_write", POSTS)] == before + 1
+
+
+def test_a_transaction_fulfils_a_promise(client: Any, regions: Regions) -> None:
+    """It counts where all is that its transaction wrote; a plain client's record never does."""
+    regions.reader()
+    keys = [name(), name()]
+    actions = [{"Put": {"TableName": POSTS, "Item": item(key)}} for key in keys]
+    with antipode.scope():
+        promise = antipode.promise(POSTS, expires_in_s=600)
+        lineage = antipode.current()
+    plain = regions.client(regions.home)
+    plain.transact_write_items(TransactItems=dynamodb.fulfil(actions, promise))
+    regions.topology.wait_replicated()
+    with pytest.raises(BarrierTimeout, match="not instrumented"):
+        antipode.barrier(lineage, timeout=0.3)
+    regions.topology.pause()
+    with antipode.scope():
+        client.transact_write_items(TransactItems=dynamodb.fulfil(actions, promise.token))
+        assert set(written()) == set(keys)
+    with pytest.raises(BarrierTimeout):
+        antipode.barrier(lineage, timeout=0.3)
+    regions.topology.resume()
+    assert antipode.barrier(lineage, timeout=10).ok
+    away = regions.client(regions.away)
+    for key in keys:
+        found = away.get_item(TableName=POSTS, Key=item(key), ConsistentRead=True)["Item"]
+        assert found["_ap"] == stored(regions, key)["_ap"]
 
 
 def test_a_token_of_the_application_keeps_its_transaction_the_same(client: Any) -> None:
@@ -466,6 +544,74 @@ def test_a_lost_reply_is_in_doubt(regions: Regions) -> None:
                 put(client, name())
             assert IN_DOUBT in scope.lineage.incomplete
         proxy.cut()
+
+
+@pytest.mark.parametrize(
+    ("answers", "doubt"),
+    [
+        (((400, "ThrottlingException"),), False),
+        (((500, "InternalServerError"), (400, "ThrottlingException")), True),
+        (((400, "ExpiredTokenException"),), False),
+        (((400, "TransactionInProgressException"),), True),
+    ],
+    ids=["throttled", "failed-then-throttled", "expired", "under-way"],
+)
+def test_refusals_of_every_attempt_leave_no_doubt(
+    regions: Regions,
+    answers: Any,
+    doubt: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    """A write that was refused each time was not done; one attempt that may have done it counts."""
+    config = Config(retries={"total_max_attempts": 3})
+    with answering(*answers) as url, antipode.scope() as scope:
+        client = regions.client(regions.home, endpoint_url=url, config=config)
+        regions.instrumented(client, keys={POSTS: ["id"]})
+        with pytest.raises(ClientError, match="refused"):
+            put(client, name())
+        assert (IN_DOUBT in scope.lineage.incomplete) is doubt
+        assert not list(scope.lineage)
+
+
+def test_expired_credentials_end_a_barrier(client: Any, regions: Regions) -> None:
+    """They do at once, and by the service's own word for them."""
+    with answering((400, "ExpiredTokenException")) as url, antipode.scope():
+        regions.instrumented(regions.client(regions.away, endpoint_url=url), reads_from="replica")
+        put(client, name())
+        with pytest.raises(Exception, match="ExpiredTokenException"):
+            antipode.barrier(timeout=20)
+
+
+def test_throttling_is_waited_out(client: Any, regions: Regions) -> None:
+    """A region that throttles is unreachable until the deadline, and the error says why."""
+    with answering((400, "ThrottlingException")) as url, antipode.scope():
+        regions.instrumented(regions.client(regions.away, endpoint_url=url), reads_from="replica")
+        put(client, name())
+        with pytest.raises(UnmetError, match="ThrottlingException") as caught:
+            antipode.barrier(timeout=0.3)
+    (outcome,) = caught.value.result.outcomes
+    assert outcome.status is Status.UNREACHABLE
+
+
+def test_a_table_that_one_region_lacks(client: Any, regions: Regions) -> None:
+    """A barrier there says that it knows no such table; a write to no table enters nothing."""
+    table, plain = name(), regions.client(regions.home)
+    plain.create_table(
+        TableName=table,
+        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    regions.reader()
+    with antipode.scope() as scope:
+        with pytest.raises(ClientError, match="ResourceNotFoundException"):
+            client.put_item(TableName=name(), Item=item(name()))
+        assert scope.lineage.empty
+        client.put_item(TableName=table, Item=item(name()))
+        with pytest.raises(UnmetError) as caught:
+            antipode.barrier(timeout=2)
+    (outcome,) = caught.value.result.outcomes
+    assert outcome.status is Status.UNKNOWN_LOG
+    plain.delete_table(TableName=table)
 
 
 def test_a_refused_connection_leaves_no_doubt(regions: Regions) -> None:
@@ -655,3 +801,14 @@ def test_a_barrier_looks_at_many_items_at_once(client: Any, regions: Regions) ->
 
 def shim_of(client: Any) -> Any:
     return client._antipode.shim
+
+
+def test_a_read_that_is_refused_is_not_counted_as_stale(client: Any) -> None:
+    """A read that raises is served to nobody."""
+    antipode.configure(barriers="auto")
+    put(client, "post")
+    for lineage in doubtful(POSTS):
+        with served(POSTS, 0), antipode.scope(lineage), pytest.raises(ClientError):
+            client.get_item(TableName="nothing", Key=item("post"))
+        with served(POSTS, 1), antipode.scope(lineage):
+            client.get_item(TableName=POSTS, Key=item("post"))

@@ -1,18 +1,14 @@
-"""The guide to DynamoDB does what it says, and names what there is."""
+"""The guide to DynamoDB does what it says."""
 
 from __future__ import annotations
 
-import inspect
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import boto3
 import pytest
 
 from antipode_shims import dynamodb as shims
-from antipode_testing import DynamoDBTopology
-from antipode_testing.lab import Lab
 
 if TYPE_CHECKING:
     from tests.integration.dynamodb._regions import Regions
@@ -43,46 +39,3 @@ def test_examples_run(regions: Regions) -> None:
         names[one].close()
     exec(compile(test, str(GUIDE), "exec"), names)  # noqa: S102 - as above
     names["test_the_follower_reads_the_post"](regions.topology)
-
-
-def test_the_first_sentence_names_the_emulator() -> None:
-    """Nobody takes a figure of an emulator for one of AWS."""
-    assert "emulator" in TEXT.splitlines()[2]
-    assert "emulator" in str(DynamoDBTopology.__doc__).splitlines()[0]
-
-
-@pytest.mark.parametrize("function", [shims.instrument_client, shims.shim, shims.shim_async])
-def test_options_are_listed(function: Any) -> None:
-    """Each option of each function is in the table."""
-    options = [
-        name
-        for name, each in inspect.signature(function).parameters.items()
-        if each.kind is each.KEYWORD_ONLY
-    ]
-    rows = "".join(line for line in TEXT.splitlines() if line.startswith("| `"))
-    assert all(f"`{option}`" in rows for option in options)
-
-
-def test_operations_are_listed() -> None:
-    """Each covered operation is in the table."""
-    assert all(f"`{each}`" in TEXT for each in shims.COVERED_READS | shims.COVERED_WRITES)
-
-
-@pytest.mark.store("dynamodb")
-def test_a_lab_says_where_its_regions_are() -> None:
-    """`antipode lab dynamodb` prints what boto3 takes; it refuses a fail-over."""
-    with Lab("dynamodb", lag_ms=5) as lab:
-        about = lab.describe()
-        servers = (about["primary"], *about["replicas"])
-        for server, region in zip(servers, about["regions"], strict=True):
-            client = boto3.client(
-                "dynamodb",
-                endpoint_url=server["url"],
-                region_name=region,
-                **DynamoDBTopology.credentials,
-            )
-            assert client.describe_table(TableName="posts")["Table"]["TableName"] == "posts"
-            client.close()
-        assert "no primary" in lab.answer("failover")["error"]
-        assert lab.answer("cut")["ok"]
-        assert lab.answer("reset")["ok"]

@@ -24,6 +24,7 @@ from antipode import ConfigurationError
 from antipode.shim import Incomplete
 from antipode_shims.mongodb import instrument_client, uninstrument_client
 from antipode_testing import LagProxy, NativeProvider, wait_until
+from tests.integration._stale import doubtful, served
 
 from ._clients import (
     DB,
@@ -376,3 +377,20 @@ def test_strict_api_changes_nothing(antipode_mongodb: MongoDBTopology) -> None:
         assert not scope.lineage.incomplete
         antipode.barrier(timeout=5, at="read")
         assert posts.find_one({"_id": "strict"})
+
+
+def test_a_read_that_is_refused_is_not_counted_as_stale(antipode_mongodb: MongoDBTopology) -> None:
+    """A read that raises is served to nobody, and so is a command outside of the retry loop."""
+    antipode.configure(barriers="auto")
+    with client(antipode_mongodb.primary) as one:
+        posts = one[DB].posts
+        for lineage in doubtful("posts"):
+            for refused in (
+                lambda: posts.find_one({"$nothing": 1}),
+                lambda: one[DB].command("count", "posts", query={"$nothing": 1}),
+            ):
+                with served("posts", 0), antipode.scope(lineage), pytest.raises(OperationFailure):
+                    refused()
+            with served("posts", 2), antipode.scope(lineage):
+                posts.find_one({})
+                one[DB].command("count", "posts")

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pymongo import AsyncMongoClient, CursorType, DeleteOne, InsertOne, WriteConcern
-from pymongo.errors import BulkWriteError, DuplicateKeyError
+from pymongo.errors import BulkWriteError, DuplicateKeyError, OperationFailure
 
 import antipode
 from antipode import BarrierTimeout, StaleSnapshot
 from antipode.shim import Incomplete
 from antipode_shims.mongodb import instrument_client, uninstrument_client
 from antipode_testing import LagProxy, wait_until
+from tests.integration._stale import doubtful, served
 
 from ._clients import (
     DB,
@@ -244,3 +245,16 @@ async def test_unknown_commands_are_taken_for_writes(antipode_mongodb: MongoDBTo
             assert scope.lineage.empty
             await one.admin.command("appendOplogNote", data={})
             assert len(exact()) == 1
+
+
+async def test_a_read_that_is_refused_is_not_counted_as_stale(
+    antipode_mongodb: MongoDBTopology,
+) -> None:
+    """A read that raises is served to nobody."""
+    antipode.configure(barriers="auto")
+    async with async_client(antipode_mongodb.primary) as one:
+        for lineage in doubtful("posts"):
+            with served("posts", 0), antipode.scope(lineage), pytest.raises(OperationFailure):
+                await one[DB].posts.find_one({"$nothing": 1})
+            with served("posts", 1), antipode.scope(lineage):
+                await one[DB].posts.find_one({})

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.store("mongodb")]
 PROGRAM = Path(__file__).parent / "programs" / "PoolProgram.java"
 
 
-@pytest.mark.parametrize("check", ["pooled", "half"])
+@pytest.mark.parametrize("check", ["pooled", "half", "table2"])
 def test_a_read_that_waits(antipode_mongodb: MongoDBTopology, check: str) -> None:
     """It keeps no connection, or half of the pool where it cannot be made again."""
     urls = [

@@ -90,6 +90,7 @@ def test_transactions_of_one_session_are_told_apart(one: Any) -> None:
         assert scope.lineage == first
 
 
+@pytest.mark.slow
 def test_lost_commit_is_in_doubt(antipode_mongodb: MongoDBTopology) -> None:
     """No reply to the commit: it may have happened."""
     with (

@@ -14,6 +14,7 @@ import antipode
 from antipode import BarrierTimeout, ConfigurationError, IncompleteLineage
 from antipode_shims import mysql
 from antipode_testing import LagProxy, wait_until
+from tests.integration._stale import doubtful, served
 
 from ._clients import (
     IN_DOUBT,
@@ -439,3 +440,18 @@ def test_a_first_command_that_is_no_statement(sql: Sql) -> None:
     with antipode.scope() as scope:
         run(connection, "REPLACE INTO notes VALUES (1, 'a')")
         assert minted(scope) == [sql.position()]
+
+
+def test_a_read_that_is_refused_is_not_counted_as_stale(sql: Sql) -> None:
+    """A read that raises is served to nobody; one whose rows are read one by one is counted."""
+    antipode.configure(barriers="auto")
+    connection = sql.connect()
+    for lineage in doubtful(NOTES):
+        with served(NOTES, 0), antipode.scope(lineage):
+            with pytest.raises(pymysql.OperationalError):
+                run(connection, "SELECT nothing FROM notes")
+            run(connection, "SET @x = 1")
+        with served(NOTES, 2), antipode.scope(lineage):
+            run(connection, "SELECT id FROM notes")
+            with connection.cursor(SSCursor) as cursor:
+                cursor.execute("SELECT id FROM notes")

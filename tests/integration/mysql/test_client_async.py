@@ -13,6 +13,7 @@ import antipode
 from antipode import BarrierTimeout, ConfigurationError, StaleSnapshot
 from antipode_shims import mysql
 from antipode_testing import LagProxy
+from tests.integration._stale import doubtful, served
 
 from ._clients import (
     IN_DOUBT,
@@ -224,3 +225,14 @@ def test_asyncmy_is_refused() -> None:
     Connection.__module__ = "asyncmy.connection"
     with pytest.raises(ConfigurationError, match="aiomysql"):
         mysql.instrument_connection(Connection(), datastore=NOTES)
+
+
+async def test_a_read_that_is_refused_is_not_counted_as_stale(sql: Sql) -> None:
+    """A read that raises is served to nobody."""
+    antipode.configure(barriers="auto")
+    async with Opened(sql) as connection:
+        for lineage in doubtful(NOTES):
+            with served(NOTES, 0), antipode.scope(lineage), pytest.raises(pymysql.OperationalError):
+                await run(connection, "SELECT nothing FROM notes")
+            with served(NOTES, 1), antipode.scope(lineage):
+                await run(connection, "SELECT id FROM notes")

@@ -211,7 +211,10 @@ counts = antipode.telemetry.metrics()
 assert counts[("read_before_commit", "shop")] == 1, counts
 ROUTER = ReplicaRouter()
 Client().get("/2")
-assert antipode.telemetry.metrics() == counts, counts
+after = antipode.telemetry.metrics()
+sent = after.pop(("reads_at_primary", "shop"), 0)
+assert after == counts, after
+assert sent == ("reads_from" in sys.argv[3])
 assert seen == [False, True], seen
 with antipode.scope():
     assert ReplicaRouter().db_for_read(Note) == "replica"
@@ -220,11 +223,14 @@ print("done")
 """
 
 
+GUIDE = Path("docs/guides/django.md").read_text(encoding="utf-8")
+ROUTERS = re.findall(r"(?m)^class ReplicaRouter:\n(?:(?:    .*)?\n)+", GUIDE)
+
+
 @pytest.mark.slow
-def test_django_in_the_transaction_of_a_request(sql: Sql) -> None:
-    """With ATOMIC_REQUESTS a page reads what it wrote by the guide's router; others are told."""
-    guide = Path("docs/guides/django.md").read_text(encoding="utf-8")
-    (router,) = re.findall(r"(?m)^class ReplicaRouter:\n(?:(?:    .*)?\n)+", guide)
+@pytest.mark.parametrize("router", ROUTERS, ids=["uncommitted", "reads_from"])
+def test_django_in_the_transaction_of_a_request(sql: Sql, router: str) -> None:
+    """With ATOMIC_REQUESTS a page reads what it wrote by the guide's routers; others are told."""
     places = [str(sql.topology.primary), str(sql.topology.replica)]
     found = subprocess.run(
         [sys.executable, "-c", ATOMIC, *places, f"import antipode\n{router}"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,16 @@ GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "mysql.md"
 @pytest.mark.parametrize("fixture", FLAVORS)
 def test_examples_run(request: pytest.FixtureRequest, fixture: str) -> None:
     """All examples, run one after the other on a lagging pair of servers, hold."""
-    topology = request.getfixturevalue(fixture)
+    with ExitStack() as stack:
+        run_examples(request.getfixturevalue(fixture), stack)
+
+
+def run_examples(topology: Any, stack: ExitStack) -> None:
+    """Run them on servers where no other test finds their table afterwards."""
     prepare(topology)
     topology.execute("DROP TABLE IF EXISTS app.orders")
     topology.execute("CREATE TABLE app.orders (id INT PRIMARY KEY, state VARCHAR(9))")
+    stack.callback(topology.execute, "DROP TABLE app.orders")
     if topology.store == "mysql":
         topology.execute("SET GLOBAL log_bin_trust_function_creators = ON")
     for statement in (*shims.migration("app.orders"), *shims.promises_ddl("app.antipode_promises")):

@@ -9,6 +9,7 @@ import pytest
 import antipode
 from antipode import StaleSnapshot
 from antipode_shims import mysql
+from tests.integration._stale import doubtful, served
 
 from ._clients import NOTES, TIMEOUT_S, exchanges
 
@@ -185,3 +186,37 @@ def test_instrumenting_is_undoable(connect: Callable[..., Any]) -> None:
     with antipode.scope() as scope:
         run(connection, INSERT, 1)
         assert not len(scope.lineage)
+
+
+def test_a_read_that_is_refused_is_not_counted_as_stale(connect: Callable[..., Any]) -> None:
+    """A read that raises is served to nobody."""
+    antipode.configure(barriers="auto")
+    connection = connect()
+    for lineage in doubtful(NOTES):
+        with served(NOTES, 0), antipode.scope(lineage):
+            with pytest.raises(MySQLdb.OperationalError):
+                run(connection, "SELECT nothing FROM notes")
+            connection.commit()
+        with served(NOTES, 1), antipode.scope(lineage):
+            run(connection, "SELECT id FROM notes")
+
+
+@pytest.mark.parametrize(
+    "ends", ["INSERT INTO notes VALUES (50, 'a'); COMMIT", "SELECT 1; ROLLBACK", "NO SUCH"]
+)
+def test_what_ended_is_not_refused(sql: Sql, connect: Callable[..., Any], ends: str) -> None:
+    """Several statements of which the last ends the transaction, and what does not even parse."""
+    connection, writer = connect(), sql.connect()
+    with antipode.scope():
+        if ends == "NO SUCH":
+            with pytest.raises(MySQLdb.ProgrammingError):
+                run(connection, "INSERT INTO notes VALUES")
+            with pytest.raises(MySQLdb.ProgrammingError):
+                run(connection, ends)
+        else:
+            run(connection, "BEGIN")
+            run(connection, "SELECT id FROM notes")
+            run(connection, ends)
+        run(writer, INSERT, 7)
+        antipode.barrier(timeout=TIMEOUT_S, at="read")
+        assert (7,) in run(connection, "SELECT id FROM notes")

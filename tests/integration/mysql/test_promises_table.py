@@ -89,7 +89,7 @@ def test_records_whose_time_is_over_go(branches: Branches, monkeypatch: pytest.M
     admin = branches.topology.execute
     admin("DELETE FROM app.antipode_promises")
     _old(branches, 40)
-    monkeypatch.setattr("antipode_shims.mysql._promises.fulfil.SWEEP_EVERY", 1)
+    monkeypatch.setattr("antipode_shims._sql.promises.SWEEP_EVERY", 1)
     monkeypatch.setattr("antipode_shims.mysql._shim.base._SWEEP_S", 10)
     left = "SELECT COUNT(*) AS n FROM app.antipode_promises WHERE until_s < 40"
     with branches.primary.begin() as first, branches.engine().begin() as second:

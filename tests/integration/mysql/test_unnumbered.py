@@ -88,24 +88,24 @@ def test_what_has_no_position_by_its_nature_costs_nothing(sql: Sql, to_primary: 
     connection = sql.connect(to_primary.address, client_flag=TRACK | found_rows)
     run(connection, INSERT, 1)
     statements = (
-        "CREATE TEMPORARY TABLE IF NOT EXISTS `mine` (a INT) SELECT 1 AS a",
-        "INSERT INTO mine VALUES (1)",
-        "insert into `mine` select id from notes",
-        "UPDATE mine SET a = 3",
+        "CREATE TEMPORARY TABLE IF NOT EXISTS `scratch` (a INT) SELECT 1 AS a",
+        "INSERT INTO scratch VALUES (1)",
+        "insert into `scratch` select id from notes",
+        "UPDATE scratch SET a = 3",
         "UPDATE notes SET body = 'a'",
     )
     with antipode.scope() as scope, exchanges(to_primary) as made:
         for statement in statements:
             run(connection, statement)
         connection.begin()
-        run(connection, "DELETE FROM mine")
+        run(connection, "DELETE FROM scratch")
         connection.commit()
     assert made == [len(statements) + 3]
     assert not len(scope.lineage)
     assert not scope.lineage.incomplete
     with antipode.scope() as scope:
-        run(connection, "DROP TEMPORARY TABLE mine")
-        run(connection, "CREATE TABLE IF NOT EXISTS mine (a INT)")
-        run(connection, "INSERT INTO mine VALUES (1)")
-        run(connection, "DROP TABLE mine")
+        run(connection, "DROP TEMPORARY TABLE scratch")
+        run(connection, "CREATE TABLE IF NOT EXISTS scratch (a INT)")
+        run(connection, "INSERT INTO scratch VALUES (1)")
+        run(connection, "DROP TABLE scratch")
         assert minted(scope) == [sql.position()]

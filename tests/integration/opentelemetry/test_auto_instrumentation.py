@@ -82,6 +82,7 @@ def test_a_service_takes_part(propagators: str, sampler: str) -> None:
     assert members["tenant"] == "a"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("disabled", "said"), [("", Lineage([ADDED])), ("antipode", None)])
 def test_a_service_without_a_line_takes_part(disabled: str, said: Lineage | None) -> None:
     """``opentelemetry-instrument`` covers it, unless our entry point is switched off there."""

@@ -18,11 +18,14 @@ from tools.clients import clients_of
 
 if TYPE_CHECKING:
     from antipode_testing import (
+        ActiveMQTopology,
         DynamoDBTopology,
         MongoDBTopology,
         MySQLTopology,
+        PostgreSQLTopology,
         RabbitMQTopology,
         RedisTopology,
+        S3Topology,
         SNSTopology,
     )
 
@@ -96,6 +99,30 @@ class Extras:
         python = self.alone(wheel, "mysqlclient", tmp_path)
         works(python, "mysqlclient", antipode_mysql.url())
 
+    @pytest.mark.store("postgresql")
+    def test_psycopg2(
+        self, wheel: Path, antipode_postgresql: PostgreSQLTopology, tmp_path: Path
+    ) -> None:
+        """A pool of psycopg2's."""
+        python = self.alone(wheel, "psycopg2", tmp_path)
+        works(python, "psycopg2", antipode_postgresql.url())
+
+    @pytest.mark.store("postgresql")
+    def test_asyncpg(
+        self, wheel: Path, antipode_postgresql: PostgreSQLTopology, tmp_path: Path
+    ) -> None:
+        """A pool of asyncpg's."""
+        python = self.alone(wheel, "asyncpg", tmp_path)
+        works(python, "asyncpg", antipode_postgresql.url())
+
+    @pytest.mark.store("postgresql")
+    def test_postgresql(
+        self, wheel: Path, antipode_postgresql: PostgreSQLTopology, tmp_path: Path
+    ) -> None:
+        """An instrumented connection of each API and an engine, with psycopg 3 alone."""
+        python = self.alone(wheel, "postgresql", tmp_path)
+        works(python, "postgresql", antipode_postgresql.url())
+
     @pytest.mark.store("mongodb")
     def test_mongodb(self, wheel: Path, antipode_mongodb: MongoDBTopology, tmp_path: Path) -> None:
         """Table 2 and instrumented clients, with PyMongo alone."""
@@ -110,6 +137,14 @@ class Extras:
         python = self.alone(wheel, "rabbitmq", tmp_path)
         works(python, "rabbitmq", antipode_rabbitmq.url(), f"extras.{uuid.uuid4().hex}")
 
+    @pytest.mark.store("activemq")
+    def test_activemq(
+        self, wheel: Path, antipode_activemq: ActiveMQTopology, tmp_path: Path
+    ) -> None:
+        """Table 2 with receipts, and an instrumented connection, with stomp.py alone."""
+        python = self.alone(wheel, "activemq", tmp_path)
+        works(python, "activemq", antipode_activemq.url(), f"VirtualTopic.{uuid.uuid4().hex}")
+
     @pytest.mark.store("dynamodb")
     @pytest.mark.parametrize("extra", ["dynamodb", "aiobotocore"])
     def test_dynamodb(
@@ -118,6 +153,11 @@ class Extras:
         """Table 2 and instrumented clients, with each client library alone."""
         python = self.alone(wheel, extra, tmp_path)
         works(python, extra, antipode_dynamodb.url())
+
+    @pytest.mark.store("s3")
+    def test_s3(self, wheel: Path, antipode_s3: S3Topology, tmp_path: Path) -> None:
+        """Table 2, an instrumented client and a transfer, with boto3 alone."""
+        works(self.alone(wheel, "s3", tmp_path), "s3", antipode_s3.url())
 
     @pytest.mark.store("sns")
     def test_sns(self, wheel: Path, antipode_sns: SNSTopology, tmp_path: Path) -> None:

@@ -21,7 +21,17 @@ def test_every_promised_client_has_a_program() -> None:
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     _, _, found = text.partition("[project.optional-dependencies]")
     extras = re.findall(r"^([\w-]+) = \[", found.partition("\n[")[0], re.MULTILINE)
-    tools = {"cli", "testing", "containers", "emulators", "bench", "docs", "dev", "examples"}
+    tools = {
+        "cli",
+        "testing",
+        "containers",
+        "emulators",
+        "servers",
+        "bench",
+        "docs",
+        "dev",
+        "examples",
+    }
     others = {name for name in extras if name.endswith("test")}
     assert {*extras} - tools - others == {*clients.EXTRAS, "embedded"}
 

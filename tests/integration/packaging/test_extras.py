@@ -1,15 +1,15 @@
-"""The extras with the newest releases of their clients, whatever this environment has of them."""
+"""The wheel has what the README says, and no more."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 from zipfile import ZipFile
 
 import pytest
 
 from tests.integration.mysql._servers import prepare
 
-from ._extras import ROOT, Extras, environment, wheel, works
+from ._extras import ROOT, environment, wheel, works
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,17 +22,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 #: What the README has its readers install.
 ALL = "redis,mysql,mongodb,rabbitmq"
-
-
-class TestNewest(Extras):
-    """What a user gets today."""
-
-    oldest: ClassVar[bool] = False
-
-    def test_embedded(self, wheel: Path, tmp_path: Path) -> None:
-        """The embedded store needs nothing."""
-        python = self.alone(wheel, "embedded", tmp_path / "venv")
-        works(python, "embedded", str(tmp_path / "posts.db"))
 
 
 def test_the_library_comes_without_servers(wheel: Path) -> None:

@@ -13,6 +13,7 @@ import antipode
 from antipode import ConfigurationError, Lineage, Status
 from antipode.shim import Unreachable
 from antipode_shims import rabbitmq
+from antipode_shims.rabbitmq._clients.channel_state import AROUND_PROPERTIES
 from antipode_testing import wait_until
 
 from ._bench import (
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from antipode_testing import LagProxy, RabbitMQTopology
 
 pytestmark = pytest.mark.store("rabbitmq")
+#: The bytes of a frame, by default.
+FRAME = 131_072
+REFUSED = pytest.raises(ValueError, match="leave its lineage no room")
 
 
 @pytest.fixture
@@ -56,6 +60,23 @@ async def shim(bench: Bench) -> AsyncIterator[rabbitmq.RabbitMQAsyncShim]:
     """The twin under test."""
     async with shim_of(bench) as one:
         yield one
+
+
+@pytest.mark.parametrize(("spare", "sent"), [(300, True), (60, False)])
+async def test_headers_that_fill_a_frame(
+    shim: rabbitmq.RabbitMQAsyncShim, *, spare: int, sent: bool
+) -> None:
+    """The lineage is cut to what the frame has room for; where it has none, nothing is sent."""
+    many = Lineage([antipode.WriteId("posts", f"log-{number}", 7) for number in range(20)])
+    used = len(aio_pika.Message(b"", headers={"mine": ""}).properties.marshal())
+    headers = {"mine": "x" * (FRAME - used - AROUND_PROPERTIES - spare)}
+    with antipode.scope(many), contextlib.nullcontext() if sent else REFUSED:
+        await shim.write("k", b"value", headers=headers)
+    await shim.write("k", b"next")
+    value, lineage = await shim.read(timeout=TIMEOUT_S)
+    assert value == (b"value" if sent else b"next")
+    assert bool(lineage.only("posts")) is sent
+    assert (("posts", "size") in {tuple(mark) for mark in lineage.incomplete}) is sent
 
 
 async def test_write_and_read_carry_the_lineage(shim: rabbitmq.RabbitMQAsyncShim) -> None:

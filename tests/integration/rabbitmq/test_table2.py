@@ -13,6 +13,7 @@ import antipode
 from antipode import ConfigurationError, Lineage, Status
 from antipode.shim import Unreachable
 from antipode_shims import rabbitmq
+from antipode_shims.rabbitmq._clients.channel_state import AROUND_PROPERTIES
 
 from ._bench import (
     CAUSES,
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from antipode_testing import LagProxy, RabbitMQTopology
 
 pytestmark = pytest.mark.store("rabbitmq")
+#: The bytes of a frame, by default.
+FRAME = 131_072
+REFUSED = pytest.raises(ValueError, match="leave its lineage no room")
 
 
 @pytest.fixture
@@ -51,6 +55,22 @@ def shim_of(bench: Bench, *, via: LagProxy | None = None, **options: Any) -> rab
 @pytest.fixture
 def shim(bench: Bench) -> rabbitmq.RabbitMQShim:
     return shim_of(bench)
+
+
+@pytest.mark.parametrize(("spare", "sent"), [(220, True), (60, False)])
+def test_headers_that_fill_a_frame(shim: rabbitmq.RabbitMQShim, *, spare: int, sent: bool) -> None:
+    """The lineage is cut to what the frame has room for; where it has none, nothing is sent."""
+    many = Lineage([antipode.WriteId("posts", f"log-{number}", 7) for number in range(20)])
+    properties = pika.BasicProperties(headers={"mine": ""})
+    used = sum(map(len, properties.encode())) + AROUND_PROPERTIES
+    properties.headers["mine"] = "x" * (FRAME - used - spare)
+    with antipode.scope(many), contextlib.nullcontext() if sent else REFUSED:
+        shim.write("k", b"value", properties=properties)
+    shim.write("k", b"next")
+    value, lineage = shim.read(timeout=TIMEOUT_S)
+    assert value == (b"value" if sent else b"next")
+    assert bool(lineage.only("posts")) is sent
+    assert (("posts", "size") in {tuple(mark) for mark in lineage.incomplete}) is sent
 
 
 def test_write_and_read_carry_the_lineage(shim: rabbitmq.RabbitMQShim) -> None:

@@ -11,6 +11,7 @@ import antipode
 from antipode import ConfigurationError
 from antipode.shim import Incomplete
 from antipode_shims import redis as shims
+from tests.integration._stale import doubtful, served
 
 from ._clients import (
     async_client,
@@ -467,3 +468,29 @@ def test_client_side_cache_does_not_hide_a_floor(
                 assert reader.get("k") == str(number).encode()
                 assert reader.mget("k", "k") == [str(number).encode()] * 2
         shims.uninstrument_client(reader)
+
+
+def test_a_read_that_is_refused_is_not_counted_as_stale(antipode_redis: RedisTopology) -> None:
+    """A read that raises is served to nobody: alone, in a pipeline, and of Table 2."""
+    antipode.configure(barriers="auto")
+    with client(antipode_redis.primary) as one, shims.shim("posts", one) as table2:
+        shims.instrument_client(one, datastore="posts")
+        one.rpush("list", "1")
+        one.set("post", "1")
+        for lineage in doubtful("posts"):
+            for refused in (
+                lambda: one.get("list"),
+                lambda: one.pipeline(transaction=False).get("list").execute(),
+                lambda: one.pipeline().get("list").execute(),
+                lambda: table2.read("list"),
+            ):
+                with (
+                    served("posts", 0),
+                    antipode.scope(lineage),
+                    pytest.raises(redis.ResponseError),
+                ):
+                    refused()
+            with served("posts", 3), antipode.scope(lineage):
+                assert one.get("post") == b"1"
+                assert one.pipeline().get("post").execute() == [b"1"]
+                assert table2.read("post")[0] == b"1"

@@ -26,7 +26,7 @@ NEVER_MS = 5_000
 
 LETTUCE = (
     *("held", "automatic", "transactions", "unknown", "refused"),
-    *("order", "again", "shared", "database", "flushes", "late"),
+    *("order", "again", "shared", "database", "flushes", "late", "moved", "half"),
 )
 JEDIS = (
     *("held", "automatic", "pipelines", "transactions"),
@@ -55,7 +55,7 @@ def _run(program: str, primary: str, replica: str, check: str, **variables: str)
 )
 def test_connection(antipode_redis: RedisTopology, program: str, check: str) -> None:
     """Writes enter the scope with their positions, and reads wait as long as they must."""
-    antipode_redis.set_lag(NEVER_MS if check == "late" else LAG_MS)
+    antipode_redis.set_lag(NEVER_MS if check in ("late", "moved") else LAG_MS)
     _run(program, antipode_redis.url(), antipode_redis.url(antipode_redis.replica), check)
 
 

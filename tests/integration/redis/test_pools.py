@@ -13,6 +13,7 @@ import redis.asyncio
 import antipode
 from antipode_shims import redis as shims
 from antipode_testing import wait_until
+from tests.integration._balancers import haproxy
 
 from ._clients import TIMEOUT_S, async_client, client
 from .test_held_reads import written
@@ -79,10 +80,10 @@ async def in_transaction_async(one: Any) -> Any:
         return (await pipeline.get("k").exists("k").execute())[0]
 
 
-def pooled(address: Address) -> Any:
+def pooled(address: Address, *, max_connections: int = POOL) -> Any:
     """A client of a small pool, whose callers wait for a connection."""
     pool = redis.BlockingConnectionPool(
-        host=address.host, port=address.port, max_connections=POOL, timeout=TIMEOUT_S
+        host=address.host, port=address.port, max_connections=max_connections, timeout=TIMEOUT_S
     )
     return redis.Redis(connection_pool=pool)
 
@@ -287,4 +288,39 @@ def test_a_read_that_waits_raises_at_its_deadline(lagging: tuple[RedisTopology, 
                 antipode.barrier(timeout=0.1, at="read")
                 with pytest.raises(antipode.BarrierTimeout):
                     read(one)
+        shims.uninstrument_client(one)
+
+
+def test_a_connection_that_shows_less_than_the_librarys_own_is_given_back(
+    lagging: tuple[RedisTopology, Lineage],
+) -> None:
+    """Where the address leads to several servers, the read waits for its own, and keeps no pool."""
+    topology, lineage = lagging
+    with (
+        client(topology.primary) as plain,
+        haproxy(topology.replica, topology.primary) as balancer,
+        pooled(balancer, max_connections=1) as one,
+        ThreadPoolExecutor(1) as threads,
+    ):
+        shims.instrument_client(one, datastore="posts", reads_from="replica")
+        with antipode.scope():
+            assert get(one) == b"old"  # By the first connection, which goes to the first server.
+        connections = len(plain.client_list())
+
+        def wait() -> Any:
+            with antipode.scope(lineage):
+                antipode.barrier(timeout=TIMEOUT_S, at="read")
+                return get(one)
+
+        waiting = threads.submit(wait)
+        wait_until(
+            lambda: len(plain.client_list()) > connections,
+            what="the library's own connection, to the other server, which shows the write",
+            timeout_s=TIMEOUT_S,
+        )
+        with antipode.scope():
+            assert get(one) == b"old"
+        assert not waiting.done()
+        topology.resume()
+        assert waiting.result(TIMEOUT_S) == b"new"
         shims.uninstrument_client(one)

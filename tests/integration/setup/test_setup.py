@@ -99,6 +99,7 @@ def test_an_option_of_one_application_stays(covered: None) -> None:
         uninstrument_app(app)
 
 
+@pytest.mark.slow
 def test_what_is_skipped_is_left_alone(caplog: pytest.LogCaptureFixture) -> None:
     """``skip=`` takes a framework's own name, and the log says so."""
     caplog.set_level(logging.INFO, "antipode")
@@ -120,6 +121,7 @@ def test_a_name_that_it_does_not_know_is_refused() -> None:
         antipode.setup(skip=["flusk"])
 
 
+@pytest.mark.slow
 def test_what_is_not_covered_is_named(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -133,6 +135,7 @@ def test_what_is_not_covered_is_named(
     assert "installed and not covered: tornado" in caplog.text
 
 
+@pytest.mark.slow
 def test_an_integration_that_fails_harms_no_import(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -132,6 +132,45 @@ def test_a_redelivered_message_carries_the_same(regions: Regions, topic: Any) ->
     assert lineage_of(again) == CAUSES
 
 
+def queue_of(client: Any, name: str, **attributes: str) -> str:
+    """The URL of a new queue of the second region."""
+    url: str = client.create_queue(QueueName=name, Attributes=attributes)["QueueUrl"]
+    return url
+
+
+def test_a_dead_letter_carries_the_same(regions: Regions) -> None:
+    """A message that nobody deleted goes to the queue of dead letters with its lineage."""
+    client = regions.instrumented("sqs")
+    dead = queue_of(client, "dead")
+    asked = client.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])
+    policy = {"deadLetterTargetArn": asked["Attributes"]["QueueArn"], "maxReceiveCount": "1"}
+    queue = queue_of(client, "alive", RedrivePolicy=json.dumps(policy))
+    with antipode.scope(CAUSES):
+        client.send_message(QueueUrl=queue, MessageBody="hello")
+    assert lineage_of(received(client, queue, VisibilityTimeout=0)) == CAUSES
+    assert "Messages" not in client.receive_message(QueueUrl=queue)
+    assert lineage_of(received(client, dead)) == CAUSES
+
+
+def test_fifo_queues(regions: Regions) -> None:
+    """Messages keep their order and lineages; a duplicate by content is the first message."""
+    client = regions.instrumented("sqs")
+    given = {"FifoQueue": "true", "ContentBasedDeduplication": "true"}
+    queue = queue_of(client, "ordered.fifo", **given)
+    other = Lineage([antipode.WriteId("other", "log", 8, 490_000)])
+    for body, causes in (("1", CAUSES), ("2", other), ("1", other)):
+        with antipode.scope(causes) as scope:
+            client.send_message(QueueUrl=queue, MessageBody=body, MessageGroupId="g")
+            assert not scope.lineage.incomplete
+    found = []
+    while len(found) < 2:
+        message = received(client, queue)
+        client.delete_message(QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"])
+        found.append((message["Body"], lineage_of(message)))
+    assert found == [("1", CAUSES), ("2", other)]
+    assert "Messages" not in client.receive_message(QueueUrl=queue)
+
+
 def test_a_message_that_is_sent_on_keeps_its_causes(regions: Regions, topic: Any) -> None:
     """Copied attributes are merged with what the request that copies them depends on."""
     client = regions.instrumented("sqs")

@@ -31,7 +31,8 @@ def graph() -> list[Friendship]:
 @pytest.fixture(scope="session")
 def built() -> Path:
     """The services, against the library as `make cpp` has built it."""
-    command("cpp")  # Skips, or fails where the C++ library is required.
+    for language in ("cpp", "java"):
+        command(language)  # Skips, or fails where the library is required in it.
     return build("dev")
 
 
@@ -47,7 +48,7 @@ def stores(graph: list[Friendship]) -> Iterator[Servers]:
             raise
         pytest.skip(str(missing))
     try:
-        seed(found, graph)
+        seed(found.redis["us"].address, graph)
         found.mongodb.wait_replicated()
         yield found
     finally:

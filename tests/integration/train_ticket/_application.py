@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmarks.train_ticket._build import build
+from benchmarks.train_ticket._build import SERVICES, build
 from benchmarks.train_ticket._customers import cancel_all
 from benchmarks.train_ticket._observer import Observer
 from benchmarks.train_ticket._run import orders_of
@@ -37,6 +37,15 @@ def application(
     stores: Stores, folder: Path, *names: VariantName, dry_run_dir: Path | None = None
 ) -> Iterator[dict[str, Edge]]:
     """The services of some variants for the block; what users call, by the variant."""
+    with running(stores, folder, *names, dry_run_dir=dry_run_dir) as services:
+        yield services.edges
+
+
+@contextmanager
+def running(
+    stores: Stores, folder: Path, *names: VariantName, dry_run_dir: Path | None = None
+) -> Iterator[Services]:
+    """The services of some variants for the block."""
     chosen = [VARIANTS[it] for it in names]
     try:
         for library in sorted({it.library for it in chosen}):
@@ -48,7 +57,7 @@ def application(
     with Services(
         stores, folder, chosen, patience_s=PATIENCE_S, dry_run_dir=dry_run_dir
     ) as services:
-        yield services.edges
+        yield services
 
 
 def seeded(stores: Stores, name: str, number: int) -> list[Order]:
@@ -73,3 +82,11 @@ def cancelled(
             keep_cookies=keep_cookies,
             users_at_once=USERS_AT_ONCE,
         )
+
+
+def place(file: str, code: str) -> tuple[str, int]:
+    """Where a line of the services with the library is: its file and number."""
+    (path,) = SERVICES.glob(f"*/src/antipode/java/trainticket/*/{file}")
+    lines = path.read_text(encoding="utf-8").splitlines()
+    (number,) = [number for number, line in enumerate(lines, 1) if code in line]
+    return file, number

@@ -23,6 +23,7 @@ from benchmarks.evaluation._results import (
     read,
 )
 from benchmarks.evaluation._text import share_text
+from benchmarks.post_notification._options import EMULATORS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,6 +74,7 @@ def run_of(run: Run) -> RunResult:
     }
     sections = sorted(run.sections)
     where = run.post_storage, run.notifier, run.profile
+    known["emulators"] = sorted(EMULATORS & {run.post_storage, run.notifier})
     if run.module == FOOTPRINT:
         taken = [FootprintResult(name, 1031.0, 1400.0) for name in ("none", "first", "dependent")]
         return RunResult(run.name, sections, *where, **known, counts="pages", footprints=taken)
@@ -203,6 +205,19 @@ def test_a_violation_behind_the_barrier_is_in_the_first_paragraph(results: Resul
     broken = replace(results, runs=[replace(run, rounds=worse, status=1), *results.runs[1:]])
     assert "**6 violations or early returns in" in index(broken)
     assert {each["early"] for each in listed(rounds(broken))} == {"0", "2"}
+
+
+def test_emulators_are_called_so(results: Results) -> None:
+    """In the first paragraph, in tables and in README; where there are none nothing is said."""
+    page = index(results)
+    assert "and **emulators** of AWS (ministack) for dynamodb, s3 and sns" in page
+    for name in sorted(EMULATORS):
+        assert f"| {name} |" not in page
+        assert f"{name} (emulator)" in page
+    said = "35 pairs of post storage and notifier, 20 of them with emulators of AWS"
+    assert said in readme_block(results)
+    real = replace(results, runs=[run for run in results.runs if not run.emulators])
+    assert "emulator" not in index(real) + readme_block(real)
 
 
 def test_what_is_missing_is_said(results: Results) -> None:

@@ -62,7 +62,8 @@ def test_a_read_at_the_barrier_is_early_when_a_later_look_does_not_show_the_writ
     whole: dict[str, Any] = {"strategy": "at-read", "barrier_ns": None, "passed_ns": None}
     assert observation(**whole, done_ns=1099 * MS).early
     assert not observation(**whole).early
-    assert not observation(**{**whole, "strategy": "primary"}, done_ns=1050 * MS).early
+    for at_primary in ("primary", "routed"):
+        assert not observation(**{**whole, "strategy": at_primary}, done_ns=1050 * MS).early
 
 
 def test_who_came_early_would_have_read_wrong() -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks.post_notification._options import OURS, POST_STORAGES, STRATEGIES
+from benchmarks.post_notification._report import CALLS
 from benchmarks.post_notification._strategies import _retry as retry
 from benchmarks.post_notification._strategies import (
     count_lines,
@@ -64,6 +65,11 @@ def test_each_pair_has_a_class_and_a_length(name: Strategy, store: str) -> None:
     """Whatever the command line offers exists; only no protection costs no line."""
     assert strategy_class(name, store)
     assert (lines_of(name, store, "embedded") == 0) == (name == "none")
+
+
+def test_what_each_of_ours_found_is_said_in_words() -> None:
+    """A strategy of the library without a sentence would end the run at its last line."""
+    assert {*CALLS} == {*OURS}
 
 
 def test_pairs_that_do_not_exist() -> None:

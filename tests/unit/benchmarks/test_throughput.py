@@ -86,6 +86,7 @@ def test_a_round_that_fails_ends_the_benchmark(monkeypatch: pytest.MonkeyPatch) 
         _measure._turn(None, "plain", 0.01, ())  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_time_is_told_by_package() -> None:
     """Ours by their rooms, installed ones by their names, the rest is Python's."""
     assert package_of(str(ROOT / "antipode" / "_request" / "scope.py")) == "antipode/_request"

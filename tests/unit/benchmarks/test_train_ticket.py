@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from benchmarks._machine import ROOT
+from benchmarks._maven import digest
 from benchmarks.judge import FAILED, INCONCLUSIVE, SHOWN
-from benchmarks.train_ticket._build import digest
 from benchmarks.train_ticket._cli import main
 from benchmarks.train_ticket._customers import Seen
 from benchmarks.train_ticket._lines import added
@@ -111,6 +112,9 @@ def test_lines_of_the_library_are_counted() -> None:
     assert {name for name, (code, _) in lines.items() if code} == {
         *("cancel", "inside-payment", "notification")
     }
+    guide = (ROOT / "docs/guides/java/several-services.md").read_text(encoding="utf-8")
+    for name, (code, settings) in lines.items():
+        assert f"\n| {name} | {code} | {settings} |\n" in guide, "a line of the guide's table"
 
 
 @pytest.mark.parametrize(

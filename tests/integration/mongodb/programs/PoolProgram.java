@@ -6,6 +6,8 @@ import com.mongodb.client.MongoCursor;
 import com.mongodb.client.model.Filters;
 import com.mongodb.client.model.UpdateOptions;
 import com.mongodb.client.model.Updates;
+import com.mongodb.event.CommandListener;
+import com.mongodb.event.CommandStartedEvent;
 import io.antipode.Antipode;
 import io.antipode.barrier.BarrierOptions;
 import io.antipode.barrier.BarrierTimeoutException;
@@ -17,6 +19,7 @@ import io.antipode.mongodb.MongoShim;
 import io.antipode.request.ScopeBlock;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -47,7 +50,9 @@ public final class PoolProgram {
         MongoShim.builder("posts", secondary, "app", "pooled")
             .readsFrom(ReadsFrom.REPLICA)
             .register();
-    Map<String, Check> checks = Map.of("pooled", PoolProgram::pooled, "half", PoolProgram::half);
+    Map<String, Check> checks =
+        Map.of(
+            "pooled", PoolProgram::pooled, "half", PoolProgram::half, "table2", PoolProgram::table2);
     try (MongoClient client = there.instrument(settings(args[0], 2))) {
       writes = client.getDatabase("app").getCollection("pooled");
       checks.get(args[2]).run();
@@ -145,6 +150,45 @@ public final class PoolProgram {
           same(each.get(), 1);
         }
       }
+    }
+  }
+
+  /** Reads of the shim's own wait without a connection: the server is sent none of them. */
+  private static void table2() throws Exception {
+    Lineage ahead = ahead();
+    List<String> sent = Collections.synchronizedList(new ArrayList<>());
+    CommandListener hears =
+        new CommandListener() {
+          @Override
+          public void commandStarted(CommandStartedEvent event) {
+            if (event.getCommandName().equals("find")
+                && event.getCommand().toJson().contains("afterClusterTime")) {
+              sent.add(event.getCommand().toJson());
+            }
+          }
+        };
+    MongoClientSettings heard =
+        MongoClientSettings.builder(settings(secondary, 2)).addCommandListener(hears).build();
+    here.close();
+    here =
+        MongoShim.builder("posts", heard, "app", "pooled").readsFrom(ReadsFrom.REPLICA).register();
+    List<FutureTask<Object>> all =
+        waiting(
+            20,
+            20,
+            () -> {
+              try (ScopeBlock request = Antipode.scope(ahead)) {
+                barrier();
+                return here.read("nothing").lineage();
+              }
+            });
+    same(sent, List.of());
+    try (ScopeBlock another = Antipode.scope()) {
+      same(here.read("nothing").value() == null, true);
+    }
+    write();
+    for (FutureTask<Object> each : all) {
+      Object unused = each.get();
     }
   }
 

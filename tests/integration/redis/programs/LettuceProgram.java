@@ -1,15 +1,19 @@
 import io.antipode.Antipode;
+import io.antipode.ConfigurationException;
+import io.antipode.OnStale;
 import io.antipode.ReadBarriers;
 import io.antipode.Settings;
 import io.antipode.barrier.BarrierOptions;
 import io.antipode.barrier.BarrierTimeoutException;
 import io.antipode.barrier.Barriers;
+import io.antipode.barrier.Places;
 import io.antipode.barrier.ReadsFrom;
 import io.antipode.barrier.UnmetException;
 import io.antipode.lineage.Lineage;
 import io.antipode.lineage.WriteId;
 import io.antipode.redis.RedisShim;
 import io.antipode.request.ScopeBlock;
+import io.antipode.runtime.Counts;
 import io.lettuce.core.RedisClient;
 import io.lettuce.core.RedisCommandExecutionException;
 import io.lettuce.core.RedisFuture;
@@ -23,6 +27,8 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 
 /** Instrumented connections of Lettuce to a primary and to a replica that lags. */
@@ -35,6 +41,9 @@ public final class LettuceProgram {
   /** How far ahead of what was written something is waited for: in bytes of the log. */
   private static final int AHEAD = 10_000;
 
+  private static RedisClient client;
+  private static RedisURI replica;
+  private static RedisShim here;
   private static StatefulRedisConnection<String, String> writer;
   private static StatefulRedisConnection<String, String> reader;
   private static int keys;
@@ -49,10 +58,10 @@ public final class LettuceProgram {
 
   public static void main(String[] args) throws Exception {
     RedisURI primary = RedisURI.create(args[0]);
-    RedisURI replica = RedisURI.create(args[1]);
-    RedisClient client = RedisClient.create();
+    replica = RedisURI.create(args[1]);
+    client = RedisClient.create();
     RedisShim there = RedisShim.builder("posts", primary).register();
-    RedisShim here = RedisShim.builder("posts", replica).readsFrom(ReadsFrom.REPLICA).register();
+    here = RedisShim.builder("posts", replica).readsFrom(ReadsFrom.REPLICA).register();
     writer = there.instrument(client.connect(primary));
     reader = here.instrument(client.connect(replica));
     Map<String, Check> checks =
@@ -68,6 +77,8 @@ public final class LettuceProgram {
             Map.entry("database", LettuceProgram::database),
             Map.entry("flushes", LettuceProgram::flushes),
             Map.entry("late", LettuceProgram::late),
+            Map.entry("moved", LettuceProgram::moved),
+            Map.entry("half", LettuceProgram::half),
             Map.entry("places", LettuceProgram::places));
     try {
       checks.get(args[2]).run();
@@ -240,6 +251,108 @@ public final class LettuceProgram {
         ahead = ahead.append(WriteId.of("posts", write.key(), write.version() + AHEAD));
       }
       return ahead;
+    }
+  }
+
+  /** What would be stale is read at the primary, but for what may write, or belongs here. */
+  private static void moved() throws Exception {
+    Settings.configure(
+        settings ->
+            settings
+                .withBarriers(ReadBarriers.AUTO)
+                .withAutoTimeout(Duration.ofMillis(50))
+                .withOnStale(OnStale.PRIMARY));
+    Counts.Metric count = new Counts.Metric("reads_at_primary", "posts");
+    RedisShim far =
+        RedisShim.builder("posts", replica)
+            .readsFrom(ReadsFrom.REPLICA)
+            .primary(writer)
+            .register();
+    try (StatefulRedisConnection<String, String> moving = far.instrument(client.connect(replica));
+        ScopeBlock request = Antipode.scope()) {
+      writer.sync().mset(Map.of("moved", "new", "other", "1"));
+      same(moving.sync().get("moved"), "new");
+      same(moving.async().strlen("moved").get(20, TimeUnit.SECONDS), 3L);
+      same(moving.reactive().mget("moved", "other").collectList().block(LONG).size(), 2);
+      same(Counts.all().get(count), 3L);
+      fails(() -> moving.sync().eval("return redis.call('get', 'moved')", ScriptOutputType.VALUE));
+      moving.sync().watch("moved");
+      fails(() -> moving.sync().get("moved"));
+      moving.sync().unwatch();
+      fails(() -> moving.sync().multi());
+      same(moving.sync().get("moved"), "new");
+      Barriers.barrier(BarrierOptions.timeout(Duration.ofMillis(100)).atRead());
+      fails(() -> moving.sync().get("moved"));
+      same(Counts.all().get(count), 4L);
+    }
+    far.close();
+    for (Check refused :
+        List.<Check>of(
+            () -> here.instrument(client.connect(replica)),
+            () -> RedisShim.builder("posts", replica).primary(reader).register())) {
+      try {
+        refused.run();
+        throw new AssertionError("no error");
+      } catch (ConfigurationException error) {
+        same(error.getMessage().contains("primary()"), true);
+      }
+    }
+  }
+
+  private static void fails(Check read) throws Exception {
+    try {
+      read.run();
+      throw new AssertionError("no error");
+    } catch (BarrierTimeoutException error) {
+      return;
+    }
+  }
+
+  /** Of four connections of a pool reads that wait keep two, however many wait on each. */
+  private static void half() throws Exception {
+    Lineage ahead = aheadOf("half", "read");
+    Places places = Places.of(() -> 4);
+    CountDownLatch refused = new CountDownLatch(2);
+    List<RedisFuture<String>> reads = new ArrayList<>();
+    List<StatefulRedisConnection<String, String>> pool = new ArrayList<>();
+    for (int n = 0; n < 4; n++) {
+      pool.add(here.instrument(client.connect(replica), places));
+      reads.add(heldOn(pool.get(n), ahead));
+      reads.get(n).whenComplete((value, error) -> refused.countDown());
+    }
+    refused.await();
+    List<RedisFuture<String>> waiting =
+        new ArrayList<>(reads.stream().filter(each -> !each.isDone()).toList());
+    same(waiting.size(), 2);
+    waiting.add(heldOn(pool.get(reads.indexOf(waiting.get(0))), ahead));
+    for (RedisFuture<String> each : reads) {
+      if (!waiting.contains(each)) {
+        fails(() -> unwrapped(each));
+      }
+    }
+    writer.sync().set("filler", "x".repeat(AHEAD));
+    for (RedisFuture<String> each : waiting) {
+      same(each.get(20, TimeUnit.SECONDS), "read");
+    }
+    waiting.set(0, heldOn(pool.get(3), aheadOf("half", "again"))); // The places are free again.
+    writer.sync().set("filler", "x".repeat(AHEAD));
+    same(waiting.get(0).get(20, TimeUnit.SECONDS), "again");
+    pool.forEach(StatefulRedisConnection::close);
+  }
+
+  private static RedisFuture<String> heldOn(
+      StatefulRedisConnection<String, String> connection, Lineage ahead) {
+    try (ScopeBlock request = Antipode.scope()) {
+      Barriers.barrier(BarrierOptions.timeout(LONG).withLineage(ahead).atRead());
+      return connection.async().get("half");
+    }
+  }
+
+  private static void unwrapped(RedisFuture<String> read) throws Exception {
+    try {
+      throw new AssertionError(read.get(20, TimeUnit.SECONDS));
+    } catch (ExecutionException error) {
+      throw (Exception) error.getCause();
     }
   }
 

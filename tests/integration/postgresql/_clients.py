@@ -1,0 +1,55 @@
+"""Connections to a primary and a standby for tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+
+from antipode_shims import postgresql
+
+if TYPE_CHECKING:
+    from antipode_testing import PostgreSQLTopology
+
+DATASTORE = "posts"
+
+
+class Clients:
+    """Instrumented connections; whoever makes one closes all of them with `close`."""
+
+    def __init__(self, topology: PostgreSQLTopology) -> None:
+        self.topology = topology
+        self._made: list[Any] = []
+        topology.execute("DROP TABLE IF EXISTS posts")
+        topology.execute("CREATE TABLE posts (id int PRIMARY KEY, body text)")
+        topology.execute("INSERT INTO posts VALUES (1, '')")
+        topology.execute(f"ALTER TABLE posts OWNER TO {topology.user}")
+        topology.wait_replicated()
+
+    def plain(self, address: Any = None, **options: Any) -> Any:
+        """A connection that nothing instruments, to the primary by default."""
+        made = psycopg.connect(self.topology.url(address), **options)
+        self._made.append(made)
+        return made
+
+    def writer(self, address: Any = None, *, autocommit: bool = False, **options: Any) -> Any:
+        """A connection to the primary."""
+        made = self.plain(address, autocommit=autocommit)
+        return postgresql.instrument_connection(made, datastore=DATASTORE, **options)
+
+    def reader(self, address: Any = None, *, autocommit: bool = False, **options: Any) -> Any:
+        """A connection to the standby, or to another server that is read as one."""
+        made = self.plain(address or self.topology.replica, autocommit=autocommit)
+        options = {"datastore": DATASTORE, "reads_from": "replica", **options}
+        return postgresql.instrument_connection(made, **options)
+
+    def close(self) -> None:
+        """Close all of them."""
+        for each in self._made:
+            postgresql.uninstrument_connection(each)
+            each.close()
+
+
+def body(connection: Any) -> Any:
+    """What the connection reads."""
+    return connection.execute("SELECT body FROM posts WHERE id = 1").fetchone()[0]

@@ -1,0 +1,236 @@
+"""asyncpg on a primary and a standby: positions after commits, reads that wait."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import antipode
+from antipode import BarrierTimeout, ConfigurationError, StaleSnapshot
+from antipode_shims import postgresql
+from antipode_testing import LagProxy
+from tests.integration._stale import doubtful, served
+from tests.integration.postgresql._clients import DATASTORE
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tests.integration.postgresql._clients import Clients
+
+asyncpg = pytest.importorskip("asyncpg")
+pytestmark = pytest.mark.store("postgresql")
+UPDATE, READ = "UPDATE posts SET body = $1 WHERE id = 1", "SELECT body FROM posts WHERE id = 1"
+
+
+@asynccontextmanager
+async def connected(
+    clients: Clients, *, replica: bool = False, plain: bool = False, address: Any = None
+) -> AsyncIterator[Any]:
+    """A connection to the primary, or to the standby."""
+    place = clients.topology.replica if replica else address
+    connection = await asyncpg.connect(clients.topology.url(place))
+    try:
+        if not plain:
+            reads_from: Any = "replica" if replica else "primary"
+            postgresql.instrument_connection(connection, datastore=DATASTORE, reads_from=reads_from)
+        yield connection
+        postgresql.uninstrument_connection(connection)
+    finally:
+        await connection.close()
+
+
+async def fail(writer: Any, statement: str) -> None:
+    """A transaction that writes and ends with an error."""
+    async with writer.transaction():
+        await writer.execute(UPDATE, "a")
+        await writer.execute(statement)
+
+
+async def test_a_read_at_the_standby_waits_for_the_write(clients: Clients) -> None:
+    """By a transaction and without one, by a statement and a prepared one."""
+    clients.topology.set_lag(100)
+    async with connected(clients) as writer, connected(clients, replica=True) as reader:
+        prepared = await reader.prepare(READ)
+        for number, alone in enumerate((False, True, False, True)):
+            with antipode.scope() as scope:
+                if alone:
+                    await writer.execute(UPDATE, str(number))
+                else:
+                    async with writer.transaction():
+                        await writer.execute(UPDATE, str(number))
+                        assert not scope.lineage
+                (write,) = scope.lineage
+                assert not scope.lineage.incomplete
+                assert not write.covering
+                await antipode.barrier_async(timeout=15, at="read" if number else "now")
+                read = prepared.fetchval() if alone else reader.fetchval(READ)
+                assert await read == str(number)
+
+
+async def test_a_commit_costs_no_round_trip_more(clients: Clients) -> None:
+    """Its questions go with it in one packet; a statement that commits on its own costs one."""
+    heard: list[Any] = []
+    with LagProxy(clients.topology.primary) as counted:
+        for alone, more in ((False, 0), (True, 1)):
+            cost = []
+            for plain in (True, False):
+                async with connected(clients, plain=plain, address=counted.address) as one:
+                    one.add_log_listener(lambda _, message: heard.append(message))
+                    with antipode.scope():
+                        for _ in range(3):  # The first ones ask what the server is, and prepare.
+                            before = counted.traffic().exchanges
+                            if alone:
+                                await one.execute(UPDATE, "x")
+                            else:
+                                async with one.transaction():
+                                    await one.execute(UPDATE, "x")
+                            spent = counted.traffic().exchanges - before
+                cost.append(spent)
+            assert cost[1] == cost[0] + more
+    assert not heard
+
+
+async def test_what_was_not_committed_enters_nothing(clients: Clients) -> None:
+    """A failed transaction, a constraint that fails at COMMIT, a read, bad arguments."""
+    clients.topology.execute("DROP TABLE IF EXISTS late")
+    clients.topology.execute("CREATE TABLE late (id int UNIQUE DEFERRABLE INITIALLY DEFERRED)")
+    clients.topology.execute(f"ALTER TABLE late OWNER TO {clients.topology.user}")
+    async with connected(clients) as writer:
+        with antipode.scope() as scope:
+            for error, statement in (
+                (asyncpg.DivisionByZeroError, "SELECT 1 / 0"),
+                (asyncpg.UniqueViolationError, "INSERT INTO late VALUES (1), (1)"),
+            ):
+                with pytest.raises(error):
+                    await fail(writer, statement)
+            await writer.execute("BEGIN")
+            await writer.execute(UPDATE, "a")
+            with pytest.raises(asyncpg.DivisionByZeroError):
+                await writer.execute("SELECT 1 / 0")
+            assert await writer.execute("COMMIT") == "ROLLBACK"
+            with pytest.raises(asyncpg.DataError):
+                await writer.execute(UPDATE, 1)
+            assert await writer.fetchval(READ) == ""
+            assert not scope.lineage
+            assert not scope.lineage.incomplete
+    clients.topology.execute("DROP TABLE late")
+
+
+async def test_a_commit_that_is_not_flushed_is_in_doubt_until_it_is(clients: Clients) -> None:
+    """synchronous_commit=off for one transaction: a crash would undo it."""
+    clients.topology.config({"wal_writer_delay": "10s"})
+
+    async def doubtful(writer: Any) -> bool:
+        with antipode.scope() as scope:
+            async with writer.transaction():
+                await writer.execute("SET LOCAL synchronous_commit = off")
+                await writer.execute(UPDATE, "a")
+            return (DATASTORE, "in_doubt") in scope.lineage.incomplete
+
+    async with connected(clients) as writer:
+        assert any([await doubtful(writer) for _ in range(50)])  # Until the delay is in force.
+
+
+async def test_snapshots_cursors_and_copies(clients: Clients) -> None:
+    """REPEATABLE READ waits before its transaction or raises; so do cursors of the server."""
+    clients.topology.set_lag(50)
+    async with connected(clients) as writer, connected(clients, replica=True) as reader:
+        with antipode.scope():
+            await writer.execute(UPDATE, "a")
+            await antipode.barrier_async(timeout=15, at="read")
+            async with reader.transaction(isolation="repeatable_read"):
+                assert await reader.fetchval(READ) == "a"
+                await writer.execute(UPDATE, "b")
+                await antipode.barrier_async(timeout=15, at="read")
+                with pytest.raises(StaleSnapshot):
+                    await reader.fetchval(READ)
+            async with reader.transaction():
+                cursor = await reader.cursor(READ)
+                await writer.execute(UPDATE, "c")
+                await antipode.barrier_async(timeout=15, at="read")
+                with pytest.raises(StaleSnapshot):
+                    await cursor.fetchrow()
+                assert await reader.fetchval(READ) == "c"
+        with antipode.scope() as scope:
+            await writer.copy_records_to_table("posts", records=[(2, "copied")])
+            assert len(scope.lineage) == 1
+            await antipode.barrier_async(timeout=15, at="read")
+            assert await reader.fetchval("SELECT body FROM posts WHERE id = 2") == "copied"
+
+
+async def test_a_read_is_given_up_where_the_standby_does_not_answer(clients: Clients) -> None:
+    """Frozen while the read waits: the barrier's time ends it, not the client's patience."""
+    async with connected(clients) as writer, connected(clients, replica=True) as reader:
+        await reader.fetchval(READ)
+        with antipode.scope():
+            await writer.execute(UPDATE, "a")
+            clients.topology.suspend_replica()
+            await antipode.barrier_async(timeout=0.5, at="read")
+            with pytest.raises(BarrierTimeout):
+                await reader.fetchval(READ)
+            clients.topology.resume_replica()
+
+
+async def test_a_pool(clients: Clients) -> None:
+    """Its connections are instrumented as it opens them; given back they cost nothing more."""
+
+    async def instrument(connection: Any) -> None:
+        postgresql.instrument_connection(connection, datastore=DATASTORE, reads_from="replica")
+
+    clients.topology.set_lag(50)
+    async with connected(clients) as writer:
+        with LagProxy(clients.topology.replica) as counted:
+            url = clients.topology.url(counted.address)
+            async with asyncpg.create_pool(url, min_size=1, max_size=2, init=instrument) as pool:
+                for number in range(3):
+                    with antipode.scope() as scope:
+                        await writer.execute(UPDATE, str(number))
+                        before = scope.lineage
+                        await antipode.barrier_async(timeout=15, at="read")
+                        async with pool.acquire() as reader:
+                            assert await reader.fetchval(READ) == str(number)
+                            exchanges = counted.traffic().exchanges
+                        assert counted.traffic().exchanges == exchanges + 1  # Its RESET ALL.
+                        assert scope.lineage == before
+
+
+async def test_a_promise_is_kept_with_its_data(clients: Clients) -> None:
+    """Within a transaction; outside of one it is refused."""
+    for statement in postgresql.promises_ddl():
+        clients.topology.execute(statement)
+    clients.topology.execute(f"ALTER TABLE antipode_promises OWNER TO {clients.topology.user}")
+    async with connected(clients) as writer:
+        with antipode.scope():
+            promise = antipode.promise(DATASTORE, expires_in_s=60)
+            with pytest.raises(ConfigurationError, match="no transaction"):
+                await postgresql.fulfil_async(writer, promise)
+            async with writer.transaction():
+                await postgresql.fulfil_async(writer, promise)
+            await antipode.barrier_async(timeout=15)
+    clients.topology.execute("DROP TABLE antipode_promises")
+
+
+async def test_undone_a_connection_is_as_before(clients: Clients) -> None:
+    """It has the class and the protocol it had, and records nothing."""
+    async with connected(clients, plain=True) as plain:
+        kind, protocol = type(plain), plain._protocol
+        postgresql.instrument_connection(plain, datastore=DATASTORE)
+        postgresql.uninstrument_connection(plain)
+        assert (type(plain), plain._protocol) == (kind, protocol)
+        with antipode.scope() as scope:
+            await plain.execute(UPDATE, "a")
+            assert not scope.lineage
+
+
+async def test_a_read_that_is_refused_is_not_counted_as_stale(clients: Clients) -> None:
+    """A read that raises is served to nobody."""
+    antipode.configure(barriers="auto")
+    async with connected(clients, replica=True) as reader:
+        for lineage in doubtful(DATASTORE):
+            refused = pytest.raises(asyncpg.DivisionByZeroError)
+            with served(DATASTORE, 0), antipode.scope(lineage), refused:
+                await reader.fetch("SELECT 1 / (id - id) FROM posts")
+            with served(DATASTORE, 1), antipode.scope(lineage):
+                assert await reader.fetchval("SELECT id FROM posts") == 1

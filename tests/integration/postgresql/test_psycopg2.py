@@ -1,0 +1,223 @@
+"""psycopg2 on a primary and a standby: positions after commits, reads that wait."""
+
+from __future__ import annotations
+
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import antipode
+from antipode import BarrierTimeout, ConfigurationError, StaleSnapshot
+from antipode_shims import postgresql
+from antipode_testing import LagProxy
+from tests.integration._stale import doubtful, served
+from tests.integration.postgresql._clients import DATASTORE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.integration.postgresql._clients import Clients
+
+psycopg2 = pytest.importorskip("psycopg2")
+pytestmark = pytest.mark.store("postgresql")
+UPDATE, READ = "UPDATE posts SET body = %s WHERE id = 1", "SELECT body FROM posts WHERE id = 1"
+
+
+@contextmanager
+def connected(
+    clients: Clients, *, replica: bool = False, plain: bool = False, address: Any = None
+) -> Iterator[Any]:
+    """A connection to the primary, or to the standby."""
+    place = clients.topology.replica if replica else address
+    made = postgresql.connection_factory(
+        datastore=DATASTORE, reads_from="replica" if replica else "primary"
+    )
+    options = {} if plain else {"connection_factory": made}
+    with closing(psycopg2.connect(clients.topology.url(place), **options)) as connection:
+        yield connection
+        if not plain:
+            postgresql.uninstrument_connection(connection)
+
+
+def execute(connection: Any, statement: str, *values: Any) -> Any:
+    """Run a statement; its rows, if it has some."""
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values or None)
+        return cursor.fetchall() if cursor.description else None
+
+
+@pytest.mark.parametrize("autocommit", [False, True])
+def test_a_read_at_the_standby_waits_for_the_write(clients: Clients, *, autocommit: bool) -> None:
+    """After `at="read"` and after `at="now"` the standby shows what the primary committed."""
+    clients.topology.set_lag(100)
+    with connected(clients) as writer, connected(clients, replica=True) as reader:
+        writer.autocommit = reader.autocommit = autocommit
+        for number, at in enumerate(("read", "now", "read")):
+            with antipode.scope() as scope:
+                execute(writer, UPDATE, str(number))
+                writer.commit()
+                (write,) = scope.lineage
+                assert not scope.lineage.incomplete
+                assert not write.covering
+                antipode.barrier(timeout=15, at=at)
+                assert execute(reader, READ) == [(str(number),)]
+                reader.commit()
+
+
+def test_a_commit_costs_one_round_trip_more(clients: Clients) -> None:
+    """So does a statement that commits on its own, and the server warns of nothing."""
+    with LagProxy(clients.topology.primary) as counted:
+        for autocommit in (False, True):
+            cost = []
+            for plain in (True, False):
+                with connected(clients, plain=plain, address=counted.address) as one:
+                    one.autocommit = autocommit
+                    with antipode.scope():
+                        for _ in range(2):  # The first one asks what the server is.
+                            before = counted.traffic().exchanges
+                            execute(one, UPDATE, "x")
+                            one.commit()
+                            spent = counted.traffic().exchanges - before
+                    assert not one.notices
+                cost.append(spent)
+            assert cost[1] == cost[0] + 1
+
+
+def test_what_was_not_committed_enters_nothing(clients: Clients) -> None:
+    """A rollback, a failed transaction's COMMIT, a constraint that fails at COMMIT, a read."""
+    clients.topology.execute("DROP TABLE IF EXISTS late")
+    clients.topology.execute("CREATE TABLE late (id int UNIQUE DEFERRABLE INITIALLY DEFERRED)")
+    clients.topology.execute(f"ALTER TABLE late OWNER TO {clients.topology.user}")
+    with connected(clients) as writer, antipode.scope() as scope:
+        execute(writer, UPDATE, "a")
+        writer.rollback()
+        execute(writer, UPDATE, "a")
+        with pytest.raises(psycopg2.errors.DivisionByZero):
+            execute(writer, "SELECT 1 / 0")
+        writer.commit()
+        execute(writer, "INSERT INTO late VALUES (1), (1)")
+        with pytest.raises(psycopg2.errors.UniqueViolation):
+            writer.commit()
+        assert execute(writer, READ) == [("",)]
+        writer.commit()
+        with pytest.raises(TypeError):
+            execute(writer, UPDATE, "a", "b")
+        assert not scope.lineage
+        assert not scope.lineage.incomplete
+        execute(writer, UPDATE, "b")  # What failed at COMMIT is over for the client, too.
+        writer.rollback()
+        assert execute(writer, READ) == [("",)]
+    clients.topology.execute("DROP TABLE late")
+
+
+def test_a_commit_that_is_not_flushed_is_in_doubt_until_it_is(clients: Clients) -> None:
+    """synchronous_commit=off for one transaction: a crash would undo it."""
+    clients.topology.config({"wal_writer_delay": "10s"})
+
+    def doubtful(writer: Any) -> bool:
+        with antipode.scope() as scope:
+            execute(writer, "SET LOCAL synchronous_commit = off")
+            execute(writer, UPDATE, "a")
+            writer.commit()
+            return (DATASTORE, "in_doubt") in scope.lineage.incomplete
+
+    with connected(clients) as writer:
+        assert any(doubtful(writer) for _ in range(50))  # Until the delay is in force.
+
+
+def test_snapshots_and_cursors(clients: Clients) -> None:
+    """REPEATABLE READ waits before its transaction or raises; so do cursors of the server."""
+    clients.topology.set_lag(50)
+    with connected(clients) as writer, connected(clients, replica=True) as reader:
+        writer.autocommit = True
+        reader.set_session(isolation_level="REPEATABLE READ")
+        with antipode.scope():
+            execute(writer, UPDATE, "a")
+            antipode.barrier(timeout=15, at="read")
+            assert execute(reader, READ) == [("a",)]
+            execute(writer, UPDATE, "b")
+            antipode.barrier(timeout=15, at="read")
+            with pytest.raises(StaleSnapshot):
+                execute(reader, READ)
+            reader.rollback()
+            with reader.cursor("named") as cursor:
+                cursor.execute(READ)
+                execute(writer, UPDATE, "c")
+                antipode.barrier(timeout=15, at="read")
+                with pytest.raises(StaleSnapshot):
+                    next(cursor)
+            reader.rollback()
+            assert execute(reader, READ) == [("c",)]
+
+
+def test_a_read_is_given_up_where_the_standby_does_not_answer(clients: Clients) -> None:
+    """Frozen while the read waits: the barrier's time ends it, not the client's patience."""
+    with connected(clients) as writer, connected(clients, replica=True) as reader:
+        writer.autocommit = reader.autocommit = True
+        execute(reader, READ)
+        with antipode.scope():
+            execute(writer, UPDATE, "a")
+            clients.topology.suspend_replica()
+            antipode.barrier(timeout=0.5, at="read")
+            with pytest.raises(BarrierTimeout):
+                execute(reader, READ)
+            clients.topology.resume_replica()
+
+
+def test_a_pool_and_dictionaries(clients: Clients) -> None:
+    """The pool's connections are instrumented as it makes them, whatever class cursors have."""
+    pools = pytest.importorskip("psycopg2.pool")
+    extras = pytest.importorskip("psycopg2.extras")
+    factory = postgresql.connection_factory(
+        datastore=DATASTORE, reads_from="replica", base=extras.DictConnection
+    )
+    url = clients.topology.url(clients.topology.replica)
+    pool = pools.ThreadedConnectionPool(1, 2, url, connection_factory=factory)
+    clients.topology.set_lag(50)
+    with connected(clients) as writer:
+        for number in range(3):
+            with antipode.scope():
+                with writer:
+                    execute(writer, UPDATE, str(number))
+                antipode.barrier(timeout=15, at="read")
+                reader = pool.getconn()
+                assert execute(reader, READ)[0]["body"] == str(number)
+                pool.putconn(reader)
+    pool.closeall()
+
+
+def test_a_promise_is_kept_with_its_data(clients: Clients) -> None:
+    """By a connection or a cursor, within their transaction; outside of one it is refused."""
+    for statement in postgresql.promises_ddl():
+        clients.topology.execute(statement)
+    clients.topology.execute(f"ALTER TABLE antipode_promises OWNER TO {clients.topology.user}")
+    with connected(clients) as writer, antipode.scope():
+        promise = antipode.promise(DATASTORE, expires_in_s=60)
+        postgresql.fulfil(writer.cursor(), promise)
+        writer.commit()
+        antipode.barrier(timeout=15)
+        writer.autocommit = True
+        with pytest.raises(ConfigurationError, match="autocommit"):
+            postgresql.fulfil(writer, promise)
+    clients.topology.execute("DROP TABLE antipode_promises")
+
+
+def test_a_plain_connection_is_refused(clients: Clients) -> None:
+    """Its class was chosen when it was made: the error says how to make one."""
+    refused = pytest.raises(ConfigurationError, match="connection_factory")
+    with connected(clients, plain=True) as plain, refused:
+        postgresql.instrument_connection(plain, datastore=DATASTORE)
+
+
+def test_a_read_that_is_refused_is_not_counted_as_stale(clients: Clients) -> None:
+    """A read that raises is served to nobody."""
+    antipode.configure(barriers="auto")
+    with connected(clients, replica=True) as reader:
+        reader.autocommit = True
+        for lineage in doubtful(DATASTORE):
+            refused = pytest.raises(psycopg2.errors.DivisionByZero)
+            with served(DATASTORE, 0), antipode.scope(lineage), refused:
+                execute(reader, "SELECT 1 / (id - id) FROM posts")
+            with served(DATASTORE, 1), antipode.scope(lineage):
+                assert execute(reader, "SELECT id FROM posts") == [(1,)]

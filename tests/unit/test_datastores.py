@@ -1,0 +1,85 @@
+"""The setting ``datastores``: which URL is which address, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from antipode import ConfigurationError, configure
+from antipode._runtime.config import config
+from antipode._runtime.datastores import parsed, place_of, places_in, rule_for, taken
+
+
+@pytest.mark.parametrize(
+    ("url", "store", "places", "database"),
+    [
+        ("redis://Cache.:6379/0", "redis", [("cache", 6379)], "0"),
+        ("rediss://user:secret@127.0.0.1", "redis", [("localhost", 6379)], None),
+        ("redis://[::1]:7000", "redis", [("localhost", 7000)], None),
+        ("unix:///run/redis.sock", "redis", [("/run/redis.sock", 0)], None),
+        ("redis+sentinel://mymaster", "redis", [("sentinel mymaster", 0)], None),
+        ("mysql+pymysql://db/shop", "mysql", [("db", 3306)], "shop"),
+        ("mysql://localhost?unix_socket=/run/m.sock", "mysql", [("/run/m.sock", 0)], None),
+        ("mongodb://a,b:27018/", "mongodb", [("a", 27017), ("b", 27018)], None),
+        ("mongodb+srv://set.example", "mongodb", [("set.example", 0)], None),
+        ("postgresql+psycopg://u:secret@db/shop", "postgresql", [("db", 5432)], "shop"),
+        ("postgres:///shop?host=/run/pg", "postgresql", [("/run/pg", 0)], "shop"),
+        ("dynamodb://eu-west-1", "dynamodb", [("eu-west-1", 443)], None),
+        ("s3://127.0.0.1:4566/", "s3", [("localhost", 4566)], None),
+        ("sns://eu-west-1", "sns", [("eu-west-1", 443)], None),
+        ("stomp://broker?receipts=true", "activemq", [("broker", 61613)], None),
+        ("amqps://broker/%2Fvhost", "rabbitmq", [("broker", 5671)], "/vhost"),
+    ],
+)
+def test_urls(url: str, store: str, places: list[tuple[str, int]], database: str | None) -> None:
+    """A URL gives a store, its addresses and, where it has one, a database; no password."""
+    (rule,) = parsed(f"posts={url}")
+    assert (rule.store, list(rule.places), rule.database) == (store, places, database)
+    assert "secret" not in repr(rule)
+
+
+def test_the_variable_and_the_argument_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commas within MongoDB's URLs end no entry; several URLs of one name are several rules."""
+    text = "posts=mongodb://a,b, feed=redis://c/0,feed=redis://d/0?reads_from=replica"
+    monkeypatch.setenv("ANTIPODE_DATASTORES", text)
+    rules = config().datastores
+    urls = {"posts": "mongodb://a,b", "feed": ["redis://c/0", "redis://d/0?reads_from=replica"]}
+    assert rules == taken(urls) == taken(text)
+    configure(datastores=urls)
+    assert [rule.reads_from for rule in rules] == [None, None, "replica"]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("posts mysql://db", "an entry is a name and a URL"),
+        ("posts=db:3306", "an entry is a name|begins with one of"),
+        ("posts=ftp://db", "begins with one of redis://"),
+        ("posts=redis://user:secret@db:port", "is no host with a port"),
+        ("posts=redis://a,b", "repeat the name for others"),
+        ("posts=redis://a?read_from=replica", "takes reads_from, one_server after"),
+        ("posts=redis://a?reads_from=near", "reads_from is primary or replica, not 'near'"),
+        ("media=s3://eu-west-1/bucket", "of a region or of an endpoint, without a path"),
+        ("news=sns://eu-west-1?reads_from=replica", "it takes nothing after"),
+        ("@all=redis://a", "begins with no '@'"),
+        ("a=redis://h/0, b=redis://h:6379/0", "redis at h:6379/0 has two names"),
+        ("a=redis://h, a=redis://h?reads_from=replica", "named twice, with different options"),
+    ],
+)
+def test_what_is_refused(text: str, why: str) -> None:
+    """An error says which entry, why, and names no password."""
+    with pytest.raises(ConfigurationError, match=why) as raised:
+        parsed(text)
+    assert "ANTIPODE_DATASTORES" in str(raised.value)
+    assert "secret" not in str(raised.value)
+
+
+def test_which_rule_is_for_a_client() -> None:
+    """Any of its addresses counts, and a rule for its database goes before one for all."""
+    rules = parsed("all=redis://h, own=redis://h/1, docs=mongodb://a,b")
+    here = [place_of("h", 6379)]
+    found = [rule_for(rules, "redis", here, database) for database in ("0", "1")]
+    assert [rule and rule.datastore for rule in found] == ["all", "own"]
+    assert rule_for(rules, "mysql", here, "0") is None
+    docs = rule_for(rules, "mongodb", places_in("mongodb://user@c,b/app"), None)
+    assert docs is not None
+    assert docs.datastore == "docs"

@@ -1,0 +1,51 @@
+"""What a barrier or read did not get is logged, seldom, with what to do."""
+
+from __future__ import annotations
+
+import pytest
+
+import antipode
+from antipode import Lineage, WriteId
+from antipode.shim import Observation
+from tests.unit._fake_server import FakeServer
+from tests.unit._floors import floor_of
+
+
+def said(caplog: pytest.LogCaptureFixture, datastore: str) -> list[str]:
+    return [each.getMessage() for each in caplog.records if repr(datastore) in each.getMessage()]
+
+
+def test_a_barrier_logs_what_it_did_not_get(caplog: pytest.LogCaptureFixture) -> None:
+    """One line for each datastore and outcome within a minute; none for what is returned."""
+    antipode.shim.register(FakeServer("late-of-this-test"))
+    lineage = Lineage([WriteId("late-of-this-test", "log", 7)])
+    assert not antipode.check(lineage)
+    antipode.barrier(lineage, timeout=0.02, on_unmet="return")
+    assert not said(caplog, "late-of-this-test")
+    for _ in range(2):
+        with pytest.raises(antipode.BarrierTimeout):
+            antipode.barrier(lineage, timeout=0.02)
+    (line,) = said(caplog, "late-of-this-test")
+    assert line.startswith("a barrier did not see all that it depends on in 'late-of-this-test'")
+    assert "(not_yet). It ended with barrier_timeout: not visible after" in line
+    assert line.endswith("retry later, read the primary, or give a longer timeout")
+
+
+def test_a_mark_is_logged_by_its_subject(caplog: pytest.LogCaptureFixture) -> None:
+    """A barrier that ends with an incomplete lineage logs what is missing, and why."""
+    with pytest.raises(antipode.IncompleteLineage):
+        antipode.barrier(Lineage(incomplete=[("marked-of-this-test", "in_doubt")]), timeout=1)
+    (line,) = said(caplog, "marked-of-this-test")
+    assert "(in_doubt). It ended with incomplete_lineage: " in line
+
+
+def test_a_read_that_is_refused_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """A read that a floor ends is logged as a read."""
+    write = WriteId("held-of-this-test", "log", 7)
+    for _ in range(2):
+        with pytest.raises(antipode.BarrierTimeout):
+            floor_of("held-of-this-test", write, timeout_s=0.02).hold(
+                lambda _: Observation("server-1", {})
+            )
+    (line,) = said(caplog, "held-of-this-test")
+    assert line.startswith("a read did not see all that it depends on in 'held-of-this-test'")
