@@ -18,13 +18,15 @@ BENCH_ARGS ?=
 LOAD_BARRIERS ?= 100000
 LOAD_RESPONSES ?= 1000000
 # The stores whose real servers the tests use; those that are not named are skipped.
-STORES ?= embedded redis rabbitmq mongodb mysql mariadb dynamodb sns
+STORES ?= embedded redis rabbitmq mongodb mysql mariadb postgresql dynamodb s3 sns
 PYTEST_ARGS ?=
+# An application on the stack: train-ticket or social-graph.
+PROFILE ?=
 
-.PHONY: help demo check generate cpp java test ci nightly newer tests-need load bench docs stores containers up down clean
+.PHONY: help demo check generate cpp java test ci nightly newer tests-need load bench bench-social-graph bench-train-ticket docs stores containers up down clean
 
 help: ## show this table
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
 # A stamp per extra: pip runs again only when a pyproject.toml changed.
 $(VENV)/.made:
@@ -73,11 +75,15 @@ ci: tests-need ## what CI adds: slower tests, the wheel on two Pythons, a short 
 	@tools/fuzz_cpp.sh 1000000 decode baggage
 	@tools/fuzz_cpp.sh 100000 session mongodb mysql redis
 	@$(PY) -m tools.wheel_matrix --ends
-	@$(MAKE) --no-print-directory load LOAD_BARRIERS=4000 LOAD_RESPONSES=8000
+	@$(MAKE) --no-print-directory load LOAD_BARRIERS=1600 LOAD_RESPONSES=4000
 	@PYTHON=$(PY) tools/containers.sh quick
 	@echo "left to \`make nightly\`: the wheel on the other Pythons and over older OpenTelemetry, the load, all containers"
 
+# Two brokers in Java take long to start: their tests are not in the quick tiers.
+nightly bench: STORES += activemq
+
 nightly: tests-need ## the rest: end-to-end, faults, fail-overs, Valkey, every Python and OpenTelemetry, load, containers (hours)
+	@tools/fetch_debian.sh .stores prometheus
 	@STORES="$(STORES)" tools/run_tests.sh $(PY) nightly $(PYTEST_ARGS)
 	@tools/build_cpp.sh tsan
 	@tools/build_cpp.sh asan
@@ -116,8 +122,8 @@ containers: ## an engine and the stores' images; stand-ins where these cannot be
 	@tools/containers.sh engine
 	@tools/containers.sh images
 
-up: ## start the stack of docker-compose.yml: two regions of every store
-	@tools/containers.sh up
+up: ## start the stack of docker-compose.yml: two regions of every store (PROFILE=train-ticket: an application, too)
+	@tools/containers.sh up $(PROFILE)
 
 down: ## stop that stack and remove its data
 	@tools/containers.sh down
@@ -125,12 +131,19 @@ down: ## stop that stack and remove its data
 load: $(VENV)/.with-dev stores ## an hour's worth of barriers over each store in minutes, then a million responses
 	@ANTIPODE_LOAD_BARRIERS=$(LOAD_BARRIERS) ANTIPODE_LOAD_RESPONSES=$(LOAD_RESPONSES) tools/run_load.sh $(PY) $(STORES)
 
-bench: $(VENV)/.with-dev stores ## the benchmarks into build/bench, costs and evaluation into docs/results (40 minutes)
+bench: $(VENV)/.with-dev stores ## the benchmarks into build/bench, costs and evaluation into docs/results (86 minutes)
 	@tools/run_benchmarks.sh $(PY) $(BUILD)/bench $(BENCH_ARGS)
+
+bench-social-graph: $(VENV)/.with-dev stores ## the paper's Figure 8, into docs/results (an hour and a half; goes on after Ctrl-C)
+	@PATH="$$PATH:/usr/sbin:/sbin:/usr/local/sbin" $(PY) -m benchmarks.social_graph bench $(BENCH_ARGS)
+
+bench-train-ticket: $(VENV)/.with-dev ## TrainTicket under load, into docs/results/train-ticket.md (an hour; needs Go and Maven)
+	@$(MAKE) --no-print-directory stores STORES="mysql mongodb rabbitmq redis"
+	@PATH="$$PATH:/usr/sbin:/sbin:/usr/local/sbin" $(PY) -m benchmarks.train_ticket.bench $(BENCH_ARGS)
 
 docs: $(VENV)/.with-docs ## the documentation, into build/site
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --site-dir $(BUILD)/site
 
 clean: ## remove what the other verbs made, the virtual environments included
-	rm -rf $(BUILD) cpp/build java/target java/*/target benchmarks/train_ticket/java/*/target dist .tox .mypy_cache .pytest_cache .ruff_cache .hypothesis .venv .venv-*
+	rm -rf $(BUILD) cpp/build java/target java/*/target benchmarks/train_ticket/java/*/target benchmarks/social_graph/services/java/target dist .tox .mypy_cache .pytest_cache .ruff_cache .hypothesis .venv .venv-*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

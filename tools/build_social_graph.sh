@@ -9,6 +9,7 @@ mkdir -p "$build"
 exec 9>"$build/.lock" # Two processes of tests may want it at once.
 flock 9
 
+[[ -e /usr/include/opentelemetry/version.h ]] || tools/fetch_debian.sh .stores opentelemetry-cpp
 [[ -e /usr/include/httplib.h ]] || tools/apt_install.sh libcpp-httplib-dev
 find "$services" -name '*.h' -o -name '*.cc' | xargs clang-format-14 --style=file:cpp/.clang-format --dry-run -Werror
 (
@@ -17,8 +18,8 @@ find "$services" -name '*.h' -o -name '*.cc' | xargs clang-format-14 --style=fil
     cmake --build --preset "$preset" -j "$(nproc)" >/dev/null
 )
 cmake --install "cpp/build/$preset" --prefix "$build/library" >/dev/null
-[[ -e $build/build.ninja ]] || cmake -S "$services" -B "$build" -G Ninja -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
+cmake -S "$services" -B "$build" -G Ninja -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
     -DCMAKE_BUILD_TYPE="$([[ $preset == dev ]] && echo Debug || echo RelWithDebInfo)" \
     -DSOCIAL_GRAPH_WERROR="$([[ $preset == dev ]] && echo ON || echo OFF)" \
-    -DCMAKE_PREFIX_PATH="$PWD/$build/library" >/dev/null
+    "-DCMAKE_PREFIX_PATH=$PWD/$build/library;$PWD/.stores/opentelemetry-cpp/usr" >/dev/null
 cmake --build "$build" -- --quiet

@@ -22,7 +22,12 @@ EXTRAS = (
     "mongodb",
     "mysql",
     "mysqlclient",
+    "postgresql",
+    "psycopg2",
+    "asyncpg",
+    "activemq",
     "dynamodb",
+    "s3",
     "sns",
     "aiobotocore",
     "requests",
@@ -50,7 +55,7 @@ def clients_of(extra: str) -> list[Client]:
     if found is None:
         message = f"error: pyproject.toml has no extra {extra} in one line"
         raise SystemExit(message)
-    return [Client(*each) for each in re.findall(r'"([\w-]+)>=([\w.]+)"', found.group(1))]
+    return [Client(*each) for each in re.findall(r'"([\w.-]+)>=([\w.]+)"', found.group(1))]
 
 
 def installed(names: set[str]) -> dict[str, str]:

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Containers: an engine, the stores' images, and the stack of docker-compose.yml.
-# Usage: containers.sh engine | images [store...] | up | down | quick | check | stop
+# Usage: containers.sh engine | images [store...] | applications | up [profile] | down | quick | check | stop
 #   engine  start one if none answers and we may; installed by apt if it is missing
 #   images  pull the images; where that fails, build what stands in for them, under the same names
-#   up      start the stack; returns once every service is healthy
+#   applications  build the images of train-ticket and social-graph
+#   up      start the stack, with an application where its profile is named; returns once every service is healthy
 #   down    stop the stack and remove its data
 #   quick   the contract suite of Redis in containers, its quick tests
 #   check   all of it, with the contract suite in containers and on the stack; says what cannot be done
@@ -18,13 +19,15 @@ base=antipode-standin/base
 made=build/containers
 pid_file=/var/run/antipode-dockerd.pid
 pull_s=${PULL_S:-60}
-up_s=180
+up_s=300
+profiles=(train-ticket social-graph)
 in_containers="redis rabbitmq mysql mariadb mongodb"
 on_stack="redis rabbitmq mongodb"
 posts_on_stack="redis mysql mongodb"
 engine_package=docker".io" # written apart: it is no host
 
 declare -A image_of=(
+    [debian]=${ANTIPODE_DEBIAN_IMAGE:-debian:12.12-slim}
     [mariadb]=${ANTIPODE_MARIADB_IMAGE:-mariadb:10.11}
     [mongodb]=${ANTIPODE_MONGODB_IMAGE:-mongo:6.0}
     [mysql]=${ANTIPODE_MYSQL_IMAGE:-mysql:9.7}
@@ -121,6 +124,11 @@ stand_in() {
     rm -rf "$context"
     cp -r "containers/$store" "$context"
     case $store in
+        debian)
+            mkdir -p "$context"/settings/{etc,usr/local/share/ca-certificates}
+            cp /etc/pip.conf "$context/settings/etc/" 2>/dev/null || true
+            cp /usr/local/share/ca-certificates/*.crt "$context/settings/usr/local/share/ca-certificates/" 2>/dev/null || true
+            ;;
         mongodb)
             tools/fetch_mongodb.sh .stores
             cp .stores/bin/mongod "$context/"
@@ -159,11 +167,25 @@ images() {
     done
 }
 
+applications() {
+    images debian
+    local profile
+    for profile in "${profiles[@]}"; do
+        # As `docker compose build` does, but with the network of this machine.
+        docker build --network host --build-arg "DEBIAN=${image_of[debian]}" --target "$profile" \
+            --file containers/applications/Dockerfile --tag "antipode/$profile" . >"$made/$profile.log" 2>&1 || {
+            tail -20 "$made/$profile.log" >&2
+            fail "the image of $profile cannot be built"
+        }
+        echo "antipode/$profile: built"
+    done
+}
+
 up() {
-    compose up --detach
-    local deadline=$((SECONDS + up_s)) waiting
+    local stack=(compose ${1:+--profile "$1"}) deadline=$((SECONDS + up_s)) waiting
+    "${stack[@]}" up --detach --no-build
     while true; do
-        waiting=$(compose ps --quiet | xargs docker inspect \
+        waiting=$("${stack[@]}" ps --quiet | xargs docker inspect \
             --format '{{.Name}} {{.State.Status}} {{.State.Health.Status}}' | grep -v ' running healthy$' || true)
         [[ -n $waiting ]] || break
         if ((SECONDS >= deadline)) || grep -q ' exited ' <<<"$waiting"; then
@@ -172,7 +194,7 @@ up() {
         fi
         sleep 0.5
     done
-    echo "the stack is up: two regions of Redis, MySQL, MongoDB and RabbitMQ"
+    echo "the stack is up: two regions of Redis, MySQL, MongoDB and RabbitMQ${1:+, and $1}"
 }
 
 engine_or_end() {
@@ -202,7 +224,7 @@ check() {
         "${pytest[@]}" $(contracts $in_containers)
     echo "== post-notification on the stack"
     up
-    local store
+    local store profile
     for store in $posts_on_stack; do
         "${PYTHON:-python3}" -m benchmarks.post_notification --stack compose --requests 100 --blocks 1 --kinds new \
             --post-storage "$store" --notifier rabbitmq --out-dir "$made/bench"
@@ -210,6 +232,17 @@ check() {
     echo "== the contract suite on the stack"
     ANTIPODE_PROVIDER=compose ANTIPODE_REQUIRE_STORES=${on_stack// /,} \
         "${pytest[@]}" $(contracts $on_stack)
+    echo "== the applications on the stack"
+    applications
+    for profile in "${profiles[@]}"; do
+        down
+        up "$profile"
+        "${pytest[@]}" tests/integration/containers/test_applications.py -k "${profile//-/_}"
+    done
+}
+
+down() {
+    compose $(printf -- '--profile %s ' "${profiles[@]}") down --volumes
 }
 
 # The files of the contract suite of these stores; MariaDB is tested beside MySQL.
@@ -228,10 +261,11 @@ case $verb in
         if [[ $# -eq 0 ]]; then set -- python redis rabbitmq mysql mariadb mongodb; fi
         images "$@"
         ;;
-    up) up ;;
-    down) compose down --volumes ;;
+    applications) applications ;;
+    up) up "$@" ;;
+    down) down ;;
     quick) quick ;;
     check) check ;;
     stop) stop ;;
-    *) fail "usage: $0 engine | images [store...] | up | down | quick | check | stop" ;;
+    *) fail "usage: $0 engine | images [store...] | applications | up [profile] | down | quick | check | stop" ;;
 esac

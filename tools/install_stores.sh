@@ -5,10 +5,11 @@ set -euo pipefail
 
 cd "$(dirname "$0")/.."
 declare -A server_of=([redis]=redis-server [rabbitmq]=rabbitmq-server [mongodb]=mongod
-    [mysql]=mysqld [mariadb]=mariadbd)
+    [mysql]=mysqld [mariadb]=mariadbd [activemq]=activemq.jar)
 # What the system has no package of; it goes into .stores, which git ignores and the tests look into.
 declare -A fetch_by=([mongod]="tools/fetch_mongodb.sh .stores"
     [mysqld]="tools/fetch_debian.sh .stores mysqld"
+    [activemq.jar]="tools/fetch_activemq.sh .stores"
     [mysqlrouter]="tools/fetch_debian.sh .stores mysqlrouter")
 # The proxies that the tests of a store put before it.
 declare -A proxies_of=([redis]="haproxy nutcracker" [mongodb]=haproxy [mysql]="haproxy mysqlrouter"
@@ -46,10 +47,10 @@ want() {
 
 for store in "$@"; do
     server=${server_of[$store]:-}
-    if [[ $store == embedded || $store == dynamodb || $store == sns ]]; then  # Of Python alone.
+    if [[ $store == embedded || $store =~ ^(dynamodb|postgresql|s3|sns)$ ]]; then  # Of Python alone.
         continue
     elif [[ -z $server ]]; then
-        echo "error: no such store: $store; there are: embedded dynamodb sns ${!server_of[*]}" >&2
+        echo "error: no such store: $store; there are: embedded dynamodb postgresql s3 sns ${!server_of[*]}" >&2
         exit 1
     elif have "$server"; then
         echo "$store: $server is here"

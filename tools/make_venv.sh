@@ -20,3 +20,10 @@ if ! "$python" -m venv "$venv"; then
     echo "error: '$python' cannot make a virtual environment in $venv" >&2
     exit 1
 fi
+# pip of Python 3.11 and before tries all releases of OpenTelemetry for minutes, and finds none that go
+# together, on each day on which its core is released before its instrumentations.
+if ! "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --upgrade pip; then
+    rm -rf "$venv"
+    echo "error: pip cannot be upgraded in $venv" >&2
+    exit 1
+fi

@@ -37,11 +37,16 @@ NAVIGATION: tuple[tuple[str, Any], ...] = (
         "How-to",
         (
             *("guides/dry-run.md", "guides/automatic-barriers.md", "guides/sessions.md"),
-            ("Python", ("guides/integrations.md", "guides/django.md")),
+            ("Python", ("guides/integrations.md", "guides/datastores.md", "guides/django.md")),
             (
                 "Datastores in Python",
                 (
-                    *("guides/mysql.md", "guides/redis.md", "guides/mongodb.md"),
+                    *(
+                        "guides/mysql.md",
+                        "guides/postgresql.md",
+                        "guides/redis.md",
+                        "guides/mongodb.md",
+                    ),
                     *("guides/rabbitmq.md", "guides/*.md", "guides/own-shim.md"),
                 ),
             ),
