@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -82,6 +83,49 @@ def test_a_commit_costs_one_round_trip_more(clients: Clients) -> None:
                     assert not one.notices
                 cost.append(spent)
             assert cost[1] == cost[0] + 1
+
+
+@pytest.mark.parametrize("autocommit", [False, True])
+def test_a_block_of_the_connection(clients: Clients, *, autocommit: bool) -> None:
+    """In `with connection`, which opens a transaction on its own, reads wait as elsewhere.
+
+    What was set stays set, and the block's writes and errors end it as without the library.
+    """
+    clients.topology.set_lag(100)
+    with connected(clients) as writer, connected(clients, replica=True) as reader:
+        writer.autocommit = reader.autocommit = autocommit
+        for before, number in (("", "0"), ("0", "1")):
+            with antipode.scope() as scope:
+                with writer:
+                    assert execute(writer, READ) == [(before,)]
+                    execute(writer, UPDATE, number)
+                assert scope.lineage
+                antipode.barrier(timeout=15, at="read")
+                # The client refuses a named cursor where it commits each statement.
+                with reader, reader.cursor(None if autocommit else "named") as cursor:
+                    cursor.execute(READ)
+                    assert cursor.fetchall() == [(number,)]
+                    assert execute(reader, "SELECT now() = statement_timestamp()") == [(False,)]
+                with pytest.raises(psycopg2.errors.DivisionByZero), reader:
+                    execute(reader, "SELECT 1 / 0")
+                assert reader.autocommit is autocommit
+                assert reader.status == psycopg2.extensions.STATUS_READY
+
+
+def test_two_phases_refuse_what_they_refuse(clients: Clients) -> None:
+    """Within a transaction of two phases `commit` and `rollback` are errors, and send nothing."""
+    with connected(clients) as writer, antipode.scope() as scope:
+        writer.tpc_begin(writer.xid(1, "two phases", "branch"))
+        execute(writer, UPDATE, "a")
+        for refused in (writer.commit, writer.rollback):
+            with pytest.raises(psycopg2.ProgrammingError):
+                refused()
+        assert not scope.lineage
+        writer.tpc_commit()
+        assert scope.lineage
+        execute(writer, UPDATE, "b")
+        writer.commit()
+        assert execute(writer, READ) == [("b",)]
 
 
 def test_what_was_not_committed_enters_nothing(clients: Clients) -> None:
@@ -185,6 +229,25 @@ def test_a_pool_and_dictionaries(clients: Clients) -> None:
                 assert execute(reader, READ)[0]["body"] == str(number)
                 pool.putconn(reader)
     pool.closeall()
+
+
+def test_rows_keep_their_shape(clients: Clients) -> None:
+    """Cursors of the client's that make rows of their own do so when they are iterated over."""
+    extras = pytest.importorskip("psycopg2.extras")
+    with connected(clients) as one:
+        for factory, found in (
+            (extras.NamedTupleCursor, lambda row: row.number),
+            (extras.DictCursor, lambda row: row["number"]),
+            (extras.RealDictCursor, lambda row: row["number"]),
+        ):
+            with one.cursor("named", cursor_factory=factory) as cursor:
+                cursor.execute("SELECT number FROM generate_series(1, 3) AS number")
+                cursor.itersize = 2
+                assert [found(row) for row in cursor] == [1, 2, 3]
+        with one.cursor() as cursor:
+            target = io.StringIO()
+            cursor.copy_expert("COPY (SELECT 1) TO STDOUT", file=target, size=8192)
+            assert target.getvalue() == "1\n"
 
 
 def test_a_promise_is_kept_with_its_data(clients: Clients) -> None:

@@ -59,6 +59,12 @@ class NativeConnection(SyncHolding):
         status: int
 
     _antipode: Tap | None = None
+    #: Whether it is in its own `with` block, where it opens transactions under autocommit, too.
+    _antipode_entered = False
+    #: Whether the transaction that is open was begun for a question there, and has nothing in it.
+    _antipode_empty = False
+    #: Whether a transaction of two phases has begun, which is not committed in the usual way.
+    _antipode_two_phases = False
 
     def __init__(self, *args: Any, **options: Any) -> None:
         """Connect."""
@@ -69,12 +75,26 @@ class NativeConnection(SyncHolding):
         """Be the client's own again."""
         self._antipode = None
 
+    def __enter__(self) -> Any:
+        """Begin a block that ends with a commit or a rollback."""
+        plain: Any = super()
+        plain.__enter__()
+        self._antipode_entered = True
+        return self
+
+    def __exit__(self, *error: object) -> Any:
+        """End it."""
+        plain: Any = super()
+        self._antipode_entered = False  # As the client has it, before it commits.
+        return plain.__exit__(*error)
+
     def commit(self) -> None:
         """Commit, and ask, in one packet."""
         plain: Any = super()
         together = (
             self._antipode is not None
             and not self._antipode.own
+            and not self._antipode_two_phases
             and self._antipode_session() is Session.OPEN
             and not self._antipode_standby()
         )
@@ -106,11 +126,18 @@ class NativeConnection(SyncHolding):
         """Roll back, and forget the session's settings."""
         plain: Any = super()
         self._antipode_call("ROLLBACK", plain.reset)
+        self._antipode_two_phases = False
 
     def set_isolation_level(self, level: Any) -> None:
         """Roll back, and change the isolation of transactions."""
         plain: Any = super()
         self._antipode_call("ROLLBACK", lambda: plain.set_isolation_level(level))
+
+    def tpc_begin(self, xid: Any) -> None:
+        """Begin a transaction of two phases."""
+        plain: Any = super()
+        plain.tpc_begin(xid)
+        self._antipode_two_phases = True
 
     def tpc_prepare(self) -> None:
         """Prepare the transaction, for anybody to commit."""
@@ -122,11 +149,13 @@ class NativeConnection(SyncHolding):
         plain: Any = super()
         text = "COMMIT" if self._antipode_session() is Session.OPEN else "COMMIT PREPARED ''"
         self._antipode_call(text, lambda: plain.tpc_commit(*xid))
+        self._antipode_two_phases = False
 
     def tpc_rollback(self, *xid: Any) -> None:
         """Roll back what is prepared, or what is open."""
         plain: Any = super()
         self._antipode_call("ROLLBACK", lambda: plain.tpc_rollback(*xid))
+        self._antipode_two_phases = False
 
     def close(self) -> None:
         """Close; the session is over."""
@@ -156,7 +185,7 @@ class NativeConnection(SyncHolding):
         if tap is None or tap.own:
             return send()
         before = tap.pending
-        opens = cursor is not None and not self.autocommit
+        opens = cursor is not None and self._antipode_opens()
         try:
             self._antipode_hold(Call(text, cursor, opens=opens))
         except BaseException:
@@ -164,6 +193,7 @@ class NativeConnection(SyncHolding):
             raise
         if not commits and tap.commits_open(self._antipode_session()):
             tap.commit = commit_of(self._antipode_ask(BEFORE_COMMIT))
+        self._antipode_empty = False
         try:
             found = send()
         except BaseException as error:
@@ -189,8 +219,14 @@ class NativeConnection(SyncHolding):
     def _antipode_session(self) -> Session:
         if self.closed:
             return Session.LOST
+        if self._antipode_empty:
+            return Session.IDLE
         plain: Any = self
         return _SESSIONS.get(plain.get_transaction_status(), Session.LOST)
+
+    def _antipode_opens(self) -> bool:
+        """Whether a statement opens a transaction where none is."""
+        return self._antipode_entered or not self.autocommit
 
     def _antipode_busy(self) -> bool:
         return False  # It sends one statement at a time.
@@ -213,17 +249,25 @@ class NativeConnection(SyncHolding):
             psycopg2.Error: the connection is lost.
         """
         tap: Any = self._antipode
-        # Outside of a transaction it opens none: that is this client's word alone.
-        opens = self.status == extensions.STATUS_READY and not self.autocommit
+        # Outside of a transaction it opens none: that is this client's word alone. In its block the
+        # client begins one, whatever is set: it is left as if nothing had been asked in it.
+        none = self.status == extensions.STATUS_READY
+        empties = self._antipode_empty or (none and self._antipode_entered)
+        opens = none and not empties and not self.autocommit
         tap.own = True
         try:
             if opens:
                 self.autocommit = True
             return self._antipode_in_time(text, tap.until_s)
         finally:
-            if opens and not self.closed:
-                self.autocommit = False
-            tap.own = False
+            try:
+                if opens and not self.closed:
+                    self.autocommit = False
+                if empties and not self.closed:
+                    self._antipode_empty = True
+                    self._antipode_in_time("ROLLBACK AND CHAIN", tap.until_s)
+            finally:
+                tap.own = False
 
     def _antipode_in_time(self, text: str, until_s: float | None) -> Rows:
         late = threading.Event()
@@ -260,7 +304,8 @@ class NativeConnection(SyncHolding):
         with extensions.cursor(plain) as cursor:
             cursor.execute(text)
             names = [column[0] for column in cursor.description or ()]
-            return [dict(zip(names, map(_text, row), strict=True)) for row in cursor.fetchall()]
+            rows = cursor.fetchall() if names else []
+            return [dict(zip(names, map(_text, row), strict=True)) for row in rows]
 
 
 class NativeCursor:
@@ -302,11 +347,11 @@ class NativeCursor:
             "COPY t TO STDOUT", lambda: plain.copy_to(file, table, *args, **options)
         )
 
-    def copy_expert(self, sql: Any, file: Any, *args: Any) -> Any:
+    def copy_expert(self, sql: Any, file: Any, *args: Any, **options: Any) -> Any:
         """Copy rows by a statement of the application's."""
         plain: Any = super()
         text = self._antipode_text(sql)
-        return self._antipode_call(text, lambda: plain.copy_expert(sql, file, *args))
+        return self._antipode_call(text, lambda: plain.copy_expert(sql, file, *args, **options))
 
     def _antipode_call(self, text: str | None, send: Callable[[], Any]) -> Any:
         return self.connection._antipode_call(text, send, cursor=self)  # noqa: SLF001
@@ -349,9 +394,6 @@ class NamedCursor(NativeCursor):
         """Go to another row."""
         plain: Any = super()
         return self._antipode_call("FETCH c", lambda: plain.scroll(*value, **options))
-
-    def __iter__(self) -> Any:
-        return self
 
     def __next__(self) -> Any:
         plain: Any = super()
