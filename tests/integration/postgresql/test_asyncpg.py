@@ -26,11 +26,16 @@ UPDATE, READ = "UPDATE posts SET body = $1 WHERE id = 1", "SELECT body FROM post
 
 @asynccontextmanager
 async def connected(
-    clients: Clients, *, replica: bool = False, plain: bool = False, address: Any = None
+    clients: Clients,
+    *,
+    replica: bool = False,
+    plain: bool = False,
+    address: Any = None,
+    **options: Any,
 ) -> AsyncIterator[Any]:
     """A connection to the primary, or to the standby."""
     place = clients.topology.replica if replica else address
-    connection = await asyncpg.connect(clients.topology.url(place))
+    connection = await asyncpg.connect(clients.topology.url(place), **options)
     try:
         if not plain:
             reads_from: Any = "replica" if replica else "primary"
@@ -90,6 +95,24 @@ async def test_a_commit_costs_no_round_trip_more(clients: Clients) -> None:
                 cost.append(spent)
             assert cost[1] == cost[0] + more
     assert not heard
+
+
+async def test_without_a_cache_nothing_stays_prepared(clients: Clients) -> None:
+    """`statement_cache_size=0`, as for PgBouncer, holds for what the library asks, too."""
+    clients.topology.set_lag(50)
+    cacheless = {"statement_cache_size": 0}
+    async with (
+        connected(clients, **cacheless) as writer,
+        connected(clients, replica=True, **cacheless) as reader,
+    ):
+        for number in ("1", "2"):
+            with antipode.scope() as scope:
+                await writer.execute(UPDATE, number)
+                assert scope.lineage
+                await antipode.barrier_async(timeout=15, at="read")
+                assert await reader.fetchval(READ) == number
+        for connection in (writer, reader):
+            assert await connection.fetch("SELECT name FROM pg_prepared_statements") == []
 
 
 async def test_what_was_not_committed_enters_nothing(clients: Clients) -> None:

@@ -250,19 +250,22 @@ class AsyncpgConnection(AsyncHolding):
     async def _antipode_fetch(self, sql: str, timeout_s: float | None) -> Any:
         """Rows, below what others patch, and beside a statement of the application's.
 
-        That may be prepared already, without a name: what is asked has one.
+        That may be prepared already, without a name: what is asked has one. Where the application
+        switched the cache of statements off, as for PgBouncer, nothing has a name, and the client
+        prepares each statement in the packet that executes it.
         """
         plain: Any = self
         observer = plain._protocol  # noqa: SLF001
         state = observer.asked.get(sql)
         if state is None:
+            named = plain._stmt_cache_enabled  # noqa: SLF001
             state = await plain._get_statement(  # noqa: SLF001
-                sql, timeout_s, named=True, use_cache=False, ignore_custom_codec=True
+                sql, timeout_s, named=named, use_cache=False, ignore_custom_codec=True
             )
             if len(observer.asked) < _MOST_ASKED:
                 observer.asked[sql] = state
         rows = await observer.plain.bind_execute(state, (), "", 0, False, timeout_s)  # noqa: FBT003 - the client's own
-        if sql not in observer.asked:
+        if sql not in observer.asked and state.name:
             await observer.plain.close_statement(state, timeout_s)
         return rows
 
