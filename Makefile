@@ -107,6 +107,7 @@ nightly: tests-need ## the rest: end-to-end, faults, fail-overs, Valkey, every P
 	@$(PY) -m tests.differential cpp --sequences 100000
 	@tools/test_valkey.sh $(PY)
 	@$(PY) -m tools.wheel_matrix
+	@PATH="$$PATH:/usr/sbin" $(PY) -m tools.driver_suites
 	@$(MAKE) --no-print-directory load
 	@PYTHON=$(PY) tools/containers.sh check
 	@$(MAKE) --no-print-directory newer

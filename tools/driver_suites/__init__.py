@@ -1,0 +1,1 @@
+"""The own test suites of database drivers, once plain and once instrumented: the same passes."""

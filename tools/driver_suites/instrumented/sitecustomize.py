@@ -1,0 +1,64 @@
+"""What an instrumented run of a suite begins with: ``setup()``, and a scope around each test.
+
+The rules of ``ANTIPODE_DATASTORES`` instrument the clients that the suite makes. Those of psycopg2
+and asyncpg, which have no rules, are made by the calls that their guide names.
+"""
+
+# ruff: noqa: ANN401, PLC0415 - it stands in for calls of each driver, where that is installed
+
+from __future__ import annotations
+
+import os
+import unittest
+from typing import Any
+
+import antipode
+
+antipode.setup()
+
+_plain_call = unittest.TestCase.__call__
+
+
+def _in_scope(self: unittest.TestCase, *args: Any, **options: Any) -> Any:
+    with antipode.scope():
+        return _plain_call(self, *args, **options)
+
+
+def _instrument_psycopg2() -> None:
+    import psycopg2
+
+    from antipode_shims import postgresql
+
+    plain = psycopg2.connect
+
+    def connect(
+        dsn: Any = None, connection_factory: Any = None, cursor_factory: Any = None, **more: Any
+    ) -> Any:
+        made = connection_factory
+        asynchronous = more.get("async") or more.get("async_")
+        if not asynchronous and (made is None or isinstance(made, type)):
+            made = postgresql.connection_factory(base=connection_factory, datastore="suite")
+        return plain(dsn, made, cursor_factory, **more)
+
+    psycopg2.connect = connect
+
+
+def _instrument_asyncpg() -> None:
+    from asyncpg import connect_utils
+
+    from antipode_shims import postgresql
+
+    plain = connect_utils._connect  # noqa: SLF001 - what connect() and pools share
+
+    async def connect(**options: Any) -> Any:
+        return postgresql.instrument_connection(await plain(**options), datastore="suite")
+
+    connect_utils._connect = connect  # noqa: SLF001
+
+
+unittest.TestCase.__call__ = _in_scope  # type: ignore[method-assign]
+match os.environ.get("SUITE_DRIVER"):
+    case "psycopg2":
+        _instrument_psycopg2()
+    case "asyncpg":
+        _instrument_asyncpg()

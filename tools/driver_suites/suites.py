@@ -1,0 +1,154 @@
+"""Which suites there are: what their archives hold, and how each is run at a server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+#: Of the user of every server that is started for a suite.
+ACCOUNT = "app"
+
+
+@dataclass(frozen=True)
+class Suite:
+    """The own tests of one driver, of the release that is installed.
+
+    In texts ``{host}`` and ``{port}`` stand for the address of the server.
+
+    Attributes:
+        distribution: whose source archive has the tests.
+        folders: what is taken out of that; not the driver itself, where it is compiled.
+        topology: the class of ``antipode_testing`` that starts its server.
+        rule: what ``ANTIPODE_DATASTORES`` says; empty where the driver has no rules.
+        arguments: those of pytest; for Django the labels of its tests.
+        variables: of its environment.
+        needs: further distributions.
+        installed: the distribution that is installed, where it has another name.
+        differ: tests that tell that the driver is instrumented, as expressions of
+            ``fnmatch``, with the reason; they are not compared.
+    """
+
+    distribution: str
+    folders: tuple[str, ...]
+    topology: str
+    arguments: tuple[str, ...]
+    rule: str = ""
+    variables: dict[str, str] = field(default_factory=dict)
+    needs: tuple[str, ...] = ()
+    installed: str = ""
+    differ: dict[str, str] = field(default_factory=dict)
+
+
+_OUR_CLASS = "the class of a connection or a cursor is one of ours"
+_UNSCOPED = "a process of its own, without a scope: the warning of that is on its standard error"
+_NO_SERVER = "a connection that never connects cannot be instrumented"
+
+_PSYCOPG2 = Suite(
+    "psycopg2",
+    ("tests",),
+    "PostgreSQLTopology",
+    ("tests",),
+    installed="psycopg2-binary",
+    variables={
+        "PSYCOPG2_TESTDB": ACCOUNT,
+        "PSYCOPG2_TESTDB_HOST": "{host}",
+        "PSYCOPG2_TESTDB_PORT": "{port}",
+        "PSYCOPG2_TESTDB_USER": ACCOUNT,
+        "PSYCOPG2_TESTDB_PASSWORD": ACCOUNT,
+    },
+    differ={
+        "*::TestConnectionInfo::*": _NO_SERVER,
+        "*::test_cursor_factory_none": _OUR_CLASS,
+        "*::SignalTestCase::test_bug_551_*": _UNSCOPED,
+        "*::test_multiprocess_close": _UNSCOPED,
+        "*::ConnectTestCase::*": "it looks at the arguments that psycopg2.connect() passes on",
+    },
+)
+_ASYNCPG = Suite(
+    "asyncpg",
+    ("tests",),
+    "PostgreSQLTopology",
+    ("tests", "--deselect", "tests/test__sourcecode.py"),
+    variables={
+        "PGHOST": "{host}",
+        "PGPORT": "{port}",
+        "PGUSER": ACCOUNT,
+        "PGPASSWORD": ACCOUNT,
+        "PGDATABASE": ACCOUNT,
+    },
+    needs=("distro",),
+    differ={
+        "*::test_introspection_no_stmt_cache_02": "it counts names, and our questions have some"
+    },
+)
+_DJANGO = Suite(
+    "django",
+    ("tests",),
+    "PostgreSQLTopology",
+    (
+        "backends",
+        "transactions",
+        "transaction_hooks",
+        "select_for_update",
+        "bulk_create",
+        "get_or_create",
+        "delete",
+        "raw_query",
+        "prefetch_related",
+        "cache",
+        "test_utils",
+        "migration_test_data_persistence",
+        "multiple_database",
+    ),
+    rule="suite=postgresql://{host}:{port}",
+)
+_SQLALCHEMY = Suite(
+    "sqlalchemy",
+    ("test", "lib", "setup.cfg", "pyproject.toml"),
+    "PostgreSQLTopology",
+    (
+        "test/dialect/postgresql",
+        "test/dialect/test_suite.py",
+        "test/engine",
+        "test/orm/test_transaction.py",
+        "--dburi",
+        f"postgresql+psycopg://{ACCOUNT}:{ACCOUNT}@{{host}}:{{port}}/{ACCOUNT}",
+    ),
+    rule="suite=postgresql://{host}:{port}",
+)
+#: What one server without modules can run.
+_ALONE = (
+    "not onlycluster and not redismod and not ssl and not replica and not cp_integration "
+    "and not multidb_integration"
+)
+_REDIS = Suite(
+    "redis",
+    ("tests", "pyproject.toml"),
+    "RedisTopology",
+    (
+        "tests/test_commands.py",
+        "tests/test_pipeline.py",
+        "tests/test_pubsub.py",
+        "tests/test_connection_pool.py",
+        "tests/test_lock.py",
+        "tests/test_scripting.py",
+        "tests/test_encoding.py",
+        "tests/test_monitor.py",
+        "tests/test_asyncio",
+        "--ignore=tests/test_asyncio/test_multidb",
+        "--ignore=tests/test_asyncio/test_scenario",
+        "--ignore=tests/test_asyncio/test_credentials.py",
+        "-m",
+        _ALONE,
+        "--redis-url=redis://{host}:{port}/0",
+    ),
+    rule="suite=redis://{host}:{port}/0",
+    needs=("pybreaker", "pytest-timeout"),
+)
+#: By the name that the command line has.
+SUITES = {
+    "psycopg2": _PSYCOPG2,
+    "asyncpg": _ASYNCPG,
+    "django": _DJANGO,
+    "sqlalchemy": _SQLALCHEMY,
+    "redis": _REDIS,
+}
