@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 AT_ONCE = 10
 #: A reply without a body says no more than its status: these have several causes.
 _UNCLEAR = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN})
+#: What S3 calls a version of a bucket that kept none then.
+_NO_VERSION = "null"
 #: Versions of one key that a listing shows: the newest comes first.
 _LISTED = 100
 
@@ -53,10 +55,10 @@ class S3Regions(Regions):
         if not question.versions:
             _ask_for_an_answer(client)
         if len(question.versions) <= 1:
-            return {each: _shown(client, each, whole=question.whole) for each in question.versions}
+            return {each: _shown(client, each, question) for each in question.versions}
         with ThreadPoolExecutor(min(AT_ONCE, len(question.versions))) as pool:
             asked = {
-                each: pool.submit(copy_context().run, _shown, client, each, whole=question.whole)
+                each: pool.submit(copy_context().run, _shown, client, each, question)
                 for each in question.versions
             }
             return {each: future.result() for each, future in asked.items()}
@@ -71,8 +73,8 @@ def _ask_for_an_answer(client: Any) -> None:
             raise
 
 
-def _shown(client: Any, version: Version, *, whole: bool) -> Shown | None:
-    """What the region has of *version*; None where it has no such bucket.
+def _shown(client: Any, version: Version, question: Question) -> Shown | None:
+    """What the region has of *version*, as *question* asks; None where it has no such bucket.
 
     Raises:
         ClientError: it was refused, such as for want of rights.
@@ -84,12 +86,13 @@ def _shown(client: Any, version: Version, *, whole: bool) -> Shown | None:
     except client_error() as error:
         status = _status_of(error)
         if status == HTTPStatus.METHOD_NOT_ALLOWED:  # A delete marker is there, and has no content.
-            return Shown(present=True)
+            return Shown(present=not question.copies or _is_read(client, version))
         if status != HTTPStatus.NOT_FOUND and status not in _UNCLEAR:
             raise
     else:
-        return Shown(present=True, replication=found.get("ReplicationStatus", ""))
-    if not whole and status == HTTPStatus.NOT_FOUND:
+        present = not question.copies or _is_read(client, version)
+        return Shown(present=present, replication=found.get("ReplicationStatus", ""))
+    if not question.whole and status == HTTPStatus.NOT_FOUND:
         return Shown(present=False)
     newest = _newest(client, bucket, key)
     if newest is None:
@@ -98,6 +101,33 @@ def _shown(client: Any, version: Version, *, whole: bool) -> Shown | None:
         msg = f"versions of {bucket!r} may be listed but not read: grant s3:GetObjectVersion"
         raise ConfigurationError(msg)
     return Shown(present=False, newest=newest)
+
+
+def _is_read(client: Any, version: Version) -> bool:
+    """Whether a read that names no version shows *version*, or a newer one.
+
+    A copy may be there before: SeaweedFS makes a version, and then has its key show it.
+    """
+    bucket, key, number = version
+    try:
+        shown = client.head_object(Bucket=bucket, Key=key).get("VersionId", _NO_VERSION)
+    except client_error() as error:
+        if _status_of(error) != HTTPStatus.NOT_FOUND:
+            raise
+        headers = _headers_of(error)
+        if "x-amz-delete-marker" not in headers:
+            return False
+        shown = headers.get("x-amz-version-id") or _newest(client, bucket, key)
+    if shown == number:
+        return True
+    # Versions have no order but that of listings: from the newest on, here after the one shown.
+    older = client.list_object_versions(
+        Bucket=bucket, Prefix=key, KeyMarker=key, VersionIdMarker=shown
+    )
+    listed = [*older.get("Versions", ()), *older.get("DeleteMarkers", ())]
+    # So many versions are after it that the listing ends within them.
+    endless = older.get("NextKeyMarker") == key
+    return endless or any((each["Key"], each["VersionId"]) == (key, number) for each in listed)
 
 
 def _newest(client: Any, bucket: str, key: str) -> str | None:
@@ -111,6 +141,12 @@ def _newest(client: Any, bucket: str, key: str) -> str | None:
     listed = [*found.get("Versions", ()), *found.get("DeleteMarkers", ())]
     newest = [str(each["VersionId"]) for each in listed if each["Key"] == key and each["IsLatest"]]
     return newest[0] if newest else ""
+
+
+def _headers_of(error: Exception) -> Mapping[str, str]:
+    response: Any = getattr(error, "response", {})
+    found: Mapping[str, str] = response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    return found
 
 
 def _status_of(error: Exception) -> int:

@@ -23,7 +23,8 @@ class Shown(NamedTuple):
     """What a bucket has of a version.
 
     Attributes:
-        present: whether it is there: an object, or a delete marker.
+        present: whether it is there, an object or a delete marker; of a copy, whether a read that
+            names no version shows it or a newer one.
         replication: its status at its source, as ``x-amz-replication-status``; empty without one.
         newest: the newest version of the key, where it was asked for; empty where there is none.
     """
@@ -40,11 +41,13 @@ class Question(NamedTuple):
         region: where; empty for the region that is polled.
         versions: which.
         whole: whether the newest version is wanted of the key of one that is not there.
+        copies: whether they are copies: these may be there before reads show them.
     """
 
     region: str
     versions: tuple[Version, ...]
     whole: bool = False
+    copies: bool = False
 
 
 #: What each version is; None where the region has no such bucket.
@@ -144,22 +147,22 @@ def _conversation(looked: _Looked) -> Generator[Question, Answer | Exception, No
         at_home[looked.is_at_home(write)].append(write)
     for whole, writes in at_home.items():
         if writes:  # What is gone where it was written is gone at once, or overwritten.
-            yield from _ask_here(looked, writes, whole=whole)
+            yield from _ask_here(looked, writes, whole=whole, copies=not whole)
     asked: dict[str, list[WriteId]] = {}
     for write in looked.judge():
         if looked.homes.missed(write):
             asked.setdefault(looked.places[write].region, []).append(write)
     for region, writes in asked.items():
         yield from _ask_home(looked, region, writes)
-        yield from _ask_here(looked, writes, whole=True)
+        yield from _ask_here(looked, writes, whole=True, copies=True)
     looked.judge()
 
 
 def _ask_here(
-    looked: _Looked, writes: list[WriteId], *, whole: bool
+    looked: _Looked, writes: list[WriteId], *, whole: bool, copies: bool
 ) -> Generator[Question, Answer | Exception, None]:
     versions = {write: looked.local(write) for write in writes}
-    told = _answered((yield Question("", tuple(dict.fromkeys(versions.values())), whole)))
+    told = _answered((yield Question("", tuple(dict.fromkeys(versions.values())), whole, copies)))
     looked.here.update({write: told.get(version) for write, version in versions.items()})
 
 
