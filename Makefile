@@ -79,8 +79,8 @@ ci: tests-need ## what CI adds: slower tests, the wheel on two Pythons, a short 
 	@PYTHON=$(PY) tools/containers.sh quick
 	@echo "left to \`make nightly\`: the wheel on the other Pythons and over older OpenTelemetry, the load, all containers"
 
-# Two brokers in Java take long to start: their tests are not in the quick tiers.
-nightly bench: STORES += activemq
+# Two brokers in Java take long to start, and SeaweedFS to build: their tests are not in the quick tiers.
+nightly bench: STORES += activemq seaweedfs
 
 nightly: tests-need ## the rest: end-to-end, faults, fail-overs, Valkey, every Python and OpenTelemetry, load, containers (hours)
 	@tools/fetch_debian.sh .stores prometheus

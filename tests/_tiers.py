@@ -42,11 +42,11 @@ TIERS = ("test", "ci", "nightly")
 STORY = "tests/end_to_end/test_xcy_figure3.py"
 NIGHTLY = re.compile(
     r"^tests/(end_to_end/|load/|mutants/|checker/test_many|contract/test_(agent|live_pairs)_stores"
-    r"|contract/test_(activemq|postgresql)|integration/activemq/"
+    r"|contract/test_(activemq|postgresql|seaweedfs)|integration/activemq/"
     r"|integration/.*test_\w*(faults|failover|topology|oldest|newest|variants)\w*\.py)"
 )
-#: Whose servers take long to start, wherever a test of them is: two brokers in Java.
-NIGHTLY_STORES = {"activemq"}
+#: Whose servers take long to start, or to build, wherever a test of them is.
+NIGHTLY_STORES = {"activemq", "seaweedfs"}
 SLOW_S = 1.0
 #: All parametrisations of a function together.
 SLOW_TOGETHER_S = 8.0

@@ -5,11 +5,12 @@ set -euo pipefail
 
 cd "$(dirname "$0")/.."
 declare -A server_of=([redis]=redis-server [rabbitmq]=rabbitmq-server [mongodb]=mongod
-    [mysql]=mysqld [mariadb]=mariadbd [activemq]=activemq.jar)
+    [mysql]=mysqld [mariadb]=mariadbd [activemq]=activemq.jar [seaweedfs]=weed)
 # What the system has no package of; it goes into .stores, which git ignores and the tests look into.
 declare -A fetch_by=([mongod]="tools/fetch_mongodb.sh .stores"
     [mysqld]="tools/fetch_debian.sh .stores mysqld"
     [activemq.jar]="tools/fetch_activemq.sh .stores"
+    [weed]="tools/fetch_seaweedfs.sh .stores"
     [mysqlrouter]="tools/fetch_debian.sh .stores mysqlrouter")
 # The proxies that the tests of a store put before it.
 declare -A proxies_of=([redis]="haproxy nutcracker" [mongodb]=haproxy [mysql]="haproxy mysqlrouter"

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .servers.rabbitmq.topology import RabbitMQTopology
     from .servers.redis.sentinel import RedisSentinelTopology
     from .servers.redis.topology import RedisTopology
+    from .servers.s3.seaweedfs import SeaweedFSTopology
     from .servers.s3.topology import S3Topology
     from .servers.sns.topology import SNSTopology
 
@@ -54,6 +55,7 @@ _HOMES = {
     "RedisTopology": "servers.redis.topology",
     "S3Topology": "servers.s3.topology",
     "SNSTopology": "servers.sns.topology",
+    "SeaweedFSTopology": "servers.s3.seaweedfs",
     "Server": "_topology",
     "ServerFailed": "_errors",
     "ServerMissing": "_errors",
@@ -88,6 +90,7 @@ __all__ = [
     "RedisTopology",
     "S3Topology",
     "SNSTopology",
+    "SeaweedFSTopology",
     "Server",
     "ServerFailed",
     "ServerMissing",

@@ -28,6 +28,7 @@ STORES = {
     "rabbitmq": "RabbitMQTopology",
     "redis": "RedisTopology",
     "s3": "S3Topology",
+    "seaweedfs": "SeaweedFSTopology",
     "sns": "SNSTopology",
 }
 #: What a lab does.
@@ -190,7 +191,7 @@ def topology_class(store: str) -> Callable[..., Any]:
 
 def _topology(store: str, replicas: int) -> Topology:
     make: Callable[..., Topology] = topology_class(store)
-    if store not in ("activemq", "dynamodb", "embedded", "rabbitmq", "s3", "sns"):
+    if store not in ("activemq", "dynamodb", "embedded", "rabbitmq", "s3", "seaweedfs", "sns"):
         return make(replicas)
     if replicas != 1:
         msg = f"{store} has one replica, not {replicas}"

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         RabbitMQTopology,
         RedisTopology,
         S3Topology,
+        SeaweedFSTopology,
         SNSTopology,
     )
     from ._topology import Topology
@@ -51,6 +52,7 @@ STORES = (
     "rabbitmq",
     "redis",
     "s3",
+    "seaweedfs",
     "sns",
 )
 WORKER_KEY = "antipode_stores"
@@ -190,6 +192,14 @@ def antipode_s3(request: pytest.FixtureRequest) -> Iterator[S3Topology]:
     from . import S3Topology
 
     yield from request.config.stash[USE].run("s3", S3Topology)
+
+
+@pytest.fixture(scope="session")
+def antipode_seaweedfs(request: pytest.FixtureRequest) -> Iterator[SeaweedFSTopology]:
+    """Two regions of S3 on real servers, as `antipode_testing.SeaweedFSTopology`."""
+    from . import SeaweedFSTopology
+
+    yield from request.config.stash[USE].run("seaweedfs", SeaweedFSTopology)
 
 
 @pytest.fixture(scope="session")

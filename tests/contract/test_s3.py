@@ -12,12 +12,12 @@ from botocore.config import Config
 
 from antipode_shims import s3 as shims
 from antipode_shims.s3._format import NAME, room_in
-from antipode_testing import ContractStore, LagProxy, S3Topology, ShimContract
+from antipode_testing import ContractStore, LagProxy, ShimContract
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode_testing import Address
+    from antipode_testing import Address, S3Topology, SeaweedFSTopology
 
 pytestmark = pytest.mark.store("s3")
 
@@ -28,7 +28,7 @@ HOME_CONNECTIONS = 2
 ONCE = {"total_max_attempts": 1}
 
 
-def client_of(topology: S3Topology, address: Any, region: str, **options: Any) -> Any:
+def client_of(topology: Any, address: Any, region: str, **options: Any) -> Any:
     """A client of boto3, which tries once."""
     config = Config(retries=ONCE, connect_timeout=2, **{"read_timeout": 5, **options})
     url = topology.url(address)
@@ -47,12 +47,12 @@ def connections_to(address: Address) -> int:
 class S3ContractStore(ContractStore):
     """The reader comes through a proxy, which can be cut."""
 
-    topology: S3Topology
+    topology: S3Topology | SeaweedFSTopology
     #: A request of botocore takes milliseconds of a processor. Reads that each had the time of
     #: their request would still take four seconds together.
     read_s: ClassVar[float] = 0.1
 
-    def __init__(self, topology: S3Topology, stack: ExitStack) -> None:
+    def __init__(self, topology: S3Topology | SeaweedFSTopology, stack: ExitStack) -> None:
         self._stack = stack
         self.home, self.away = topology.regions
         self.proxy = stack.enter_context(LagProxy(topology.replica))

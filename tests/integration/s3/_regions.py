@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from antipode import Lineage
-    from antipode_testing import S3Topology
+    from antipode_testing import S3Topology, SeaweedFSTopology
 
 POSTS = "posts"
 
@@ -24,7 +24,7 @@ POSTS = "posts"
 class Regions:
     """Clients of one test, by region."""
 
-    def __init__(self, topology: S3Topology, stack: ExitStack) -> None:
+    def __init__(self, topology: S3Topology | SeaweedFSTopology, stack: ExitStack) -> None:
         self.topology = topology
         self.home, self.away = topology.regions
         self.urls = dict(zip(topology.regions, topology.urls, strict=True))
