@@ -50,12 +50,13 @@ _NEEDED_BY_STORE: dict[str, tuple[str, ...]] = {
     "mongodb": ("pymongo",),
     "dynamodb": ("boto3", "ministack"),
     "s3": ("boto3", "ministack"),
+    "seaweedfs": ("boto3",),
     "rabbitmq": ("pika",),
     "activemq": ("stomp",),
     "sns": ("boto3", "ministack"),
 }
 #: Stores whose extra is named after another.
-_EXTRAS = {"mariadb": "mysql"}
+_EXTRAS = {"mariadb": "mysql", "seaweedfs": "s3"}
 
 
 class _Parser(argparse.ArgumentParser):

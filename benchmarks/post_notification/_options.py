@@ -37,9 +37,10 @@ OURS: tuple[Strategy, ...] = ("barrier", "instrumented", "at-read", "auto", "rou
 OF_DRY_RUNS: tuple[Strategy, ...] = ("unguarded",)
 #: Those that change the servers themselves.
 OF_OWN_SERVERS: tuple[Strategy, ...] = ("synchronous",)
-#: What the evaluation measures; the application has one more, which the paper has not.
+#: What the evaluation measures; the application has two more: one that the paper has not, and S3 on
+#: real servers, SeaweedFS, beside its emulator.
 POST_STORAGES = ("embedded", "redis", "mysql", "mariadb", "mongodb", "dynamodb", "s3")
-ALL_STORAGES = (*POST_STORAGES, "postgresql")
+ALL_STORAGES = (*POST_STORAGES, "postgresql", "seaweedfs")
 NOTIFIERS = ("embedded", "rabbitmq", "activemq", "sns", "dynamodb")
 
 #: Those that are emulators of a service, and are called so wherever they are named.

@@ -110,7 +110,7 @@ def _own(store: str, options: Options) -> Iterator[PostServers]:
                 return found
 
         def set_lag(lag_ms: float) -> None:
-            if store in ("dynamodb", "s3"):
+            if store in ("dynamodb", "s3", "seaweedfs"):
                 topology.set_lag(lag_ms)
             elif store == "mongodb":
                 topology.set_lag(lag_ms, back_ms=options.link_ms)

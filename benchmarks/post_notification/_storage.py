@@ -23,6 +23,7 @@ MODULES = {
     "mongodb": "_storage_mongodb",
     "dynamodb": "_storage_dynamodb",
     "s3": "_storage_s3",
+    "seaweedfs": "_storage_s3",
 }
 
 Spec = dict[str, Any]

@@ -1,4 +1,4 @@
-"""Posts in S3: two regions of an emulator, not of AWS."""
+"""Posts in S3: two regions of an emulator, or of SeaweedFS, not of AWS."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Plain:
         return int(about["ContentLength"]) + len(post_id) + metadata
 
     def commands(self) -> int | None:
-        """The emulator counts none."""
+        """No server counts them."""
         return None
 
     def close(self) -> None:

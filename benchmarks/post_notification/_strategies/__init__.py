@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 _HERE = f"{__package__}."
 _ABOVE = _HERE.rpartition("._")[0] + "."
 
-_SERVERS = ("redis", "mysql", "mariadb", "postgresql", "mongodb", "dynamodb", "s3")
+_SERVERS = (
+    *("redis", "mysql", "mariadb", "postgresql", "mongodb"),
+    *("dynamodb", "s3", "seaweedfs"),
+)
 #: The classes of strategies that know nothing of the store.
 _OF_ANY: dict[Strategy, str] = {
     "none": "_none:Unprotected",
