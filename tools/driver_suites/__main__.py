@@ -39,7 +39,7 @@ ROOT = HERE.parents[1]
 LIMIT_S = 1200
 _AGAIN = 2
 _OF_DJANGO = re.compile(
-    r"^(\w+) \(([\w.]+)\)(?:\n.*)?? \.\.\. (ok|FAIL|ERROR|skipped)", re.MULTILINE
+    r"^\w+ \(([\w.]+)\)(?:\n.*)?? \.\.\. (ok|FAIL|ERROR|skipped)", re.MULTILINE
 )
 _DJANGO_SETTINGS = """\
 DATABASES = {{
