@@ -38,9 +38,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 LIMIT_S = 1200
 _AGAIN = 2
-_OF_DJANGO = re.compile(
-    r"^\w+ \(([\w.]+)\)(?:\n.*)?? \.\.\. (ok|FAIL|ERROR|skipped)", re.MULTILINE
-)
+_OF_DJANGO = re.compile(r"^\w+ \(([\w.]+)\)(?:\n.*)?? \.\.\. (ok|FAIL|ERROR|skipped)", re.MULTILINE)
 _DJANGO_SETTINGS = """\
 DATABASES = {{
     alias: {{
@@ -101,6 +99,8 @@ def serving(suite: Suite) -> Iterator[dict[str, str]]:
     with getattr(antipode_testing, suite.topology)() as topology:
         if suite.topology == "PostgreSQLTopology":  # The suites make databases and extensions.
             topology.execute(f"ALTER ROLE {topology.user} SUPERUSER")
+            for statement in suite.statements:
+                topology.execute(statement)
         host, port = topology.primary
         yield {"host": str(host), "port": str(port), "account": ACCOUNT}
 

@@ -23,6 +23,7 @@ class Suite:
         variables: of its environment.
         needs: further distributions.
         installed: the distribution that is installed, where it has another name.
+        statements: what its server has to be told first.
         differ: tests that tell that the driver is instrumented, as expressions of
             ``fnmatch``, with the reason; they are not compared.
     """
@@ -35,6 +36,7 @@ class Suite:
     variables: dict[str, str] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
     installed: str = ""
+    statements: tuple[str, ...] = ()
     differ: dict[str, str] = field(default_factory=dict)
 
 
@@ -114,6 +116,12 @@ _SQLALCHEMY = Suite(
         f"postgresql+psycopg://{ACCOUNT}:{ACCOUNT}@{{host}}:{{port}}/{ACCOUNT}",
     ),
     rule="suite=postgresql://{host}:{port}",
+    statements=(
+        "CREATE SCHEMA test_schema",
+        "CREATE SCHEMA test_schema_2",
+        "CREATE EXTENSION hstore",
+        "CREATE EXTENSION citext",
+    ),
 )
 #: What one server without modules can run.
 _ALONE = (
