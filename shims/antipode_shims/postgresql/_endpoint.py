@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from antipode import ConfigurationError
 from antipode.shim import Endpoint, Observation, Unreachable
 
-from ._look import Refused, converse, look, observation, rights
+from ._look import Backend, Refused, converse, look, observation, rights
 from ._position import HAZARDS, LsnError
 from ._promises import explained, records
 
@@ -208,6 +208,22 @@ class Line:
 
 #: What a server that starts, stops or is full says before it lets nobody in.
 _STARTING = ("starting up", "shutting down", "recovery", "too many", "remaining connection")
+
+
+def backend(pid: int, fileno: int) -> Backend:
+    """The backend *pid* of a client's connection over the socket *fileno*."""
+    sock = socket.socket(fileno=fileno)
+    try:
+        return backend_of(pid, sock.getsockname())
+    except OSError:
+        return Backend(pid)
+    finally:
+        sock.detach()
+
+
+def backend_of(pid: int, address: Any) -> Backend:
+    """The same, of the *address* of that socket: a text, and no host, in the Unix domain."""
+    return Backend(pid, *address[:2]) if isinstance(address, tuple) else Backend(pid)
 
 
 def refusal(result: Any, pq: Any) -> Refused:

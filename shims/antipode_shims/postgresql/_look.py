@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from antipode.shim import Observation
 
@@ -82,6 +82,26 @@ HIDDEN = (
 )
 #: The isolation of the open transaction: the one question that takes no snapshot.
 ISOLATION = "SHOW transaction_isolation"
+#: Asked on another connection: whether a backend is idle in a transaction without a snapshot.
+UNREAD = (
+    "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = {pid}"
+    " AND host(client_addr) = '{host}' AND client_port = {port}"
+    " AND state = 'idle in transaction' AND backend_xmin IS NULL) AS unread"
+)
+
+
+class Backend(NamedTuple):
+    """A connection's process at its server, and what distinguishes it from those of other servers.
+
+    Attributes:
+        pid: its number, as the server told the client.
+        host: the client's own address; empty where it has none.
+        port: the client's own port. A server that sees both has no pooler or balancer before it.
+    """
+
+    pid: int
+    host: str = ""
+    port: int = 0
 
 
 class Refused(Exception):  # noqa: N818 - an answer

@@ -12,6 +12,16 @@ if TYPE_CHECKING:
     from antipode_testing import PostgreSQLTopology
 
 DATASTORE = "posts"
+#: What a transaction may have sent and taken no snapshot, and what takes one.
+TAKE_NONE = (
+    "SHOW work_mem",
+    "SET LOCAL work_mem = '4MB'",
+    "SAVEPOINT s",
+    "LOCK TABLE posts IN ACCESS SHARE MODE",
+    "ROLLBACK TO SAVEPOINT s",
+)
+TAKES_ONE = ("SELECT 1", "DEALLOCATE ALL", "CLOSE ALL", "PREPARE q AS SELECT 1")
+REPEATABLE = "BEGIN ISOLATION LEVEL REPEATABLE READ"
 
 
 class Clients:

@@ -12,7 +12,7 @@ from antipode import BarrierTimeout, ConfigurationError, StaleSnapshot
 from antipode_shims import postgresql
 from antipode_testing import LagProxy
 from tests.integration._stale import doubtful, served
-from tests.integration.postgresql._clients import DATASTORE
+from tests.integration.postgresql._clients import DATASTORE, TAKE_NONE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -181,6 +181,71 @@ async def test_snapshots_cursors_and_copies(clients: Clients) -> None:
             assert len(scope.lineage) == 1
             await antipode.barrier_async(timeout=15, at="read")
             assert await reader.fetchval("SELECT body FROM posts WHERE id = 2") == "copied"
+
+
+async def test_a_transaction_that_has_no_snapshot_yet_waits(clients: Clients) -> None:
+    """Also where a statement is parsed first, which takes the snapshot, by itself or alone."""
+    clients.topology.set_lag(50)
+    async with connected(clients) as writer, connected(clients, replica=True) as reader:
+        parsed = await reader.prepare(READ)
+        assert await parsed.fetchval() == ""
+        for number, how in enumerate(("parsed", "fetched", "prepared", "cursor")):
+            async with reader.transaction(isolation="repeatable_read"):
+                for statement in TAKE_NONE:
+                    await reader.execute(statement)
+                with antipode.scope():
+                    await writer.execute(UPDATE, str(number))
+                    await antipode.barrier_async(timeout=15, at="read")
+                    assert await read(reader, parsed, how) == str(number)
+                    await writer.execute(UPDATE, "later")
+                    await antipode.barrier_async(timeout=15, at="read")
+                    with pytest.raises(StaleSnapshot):
+                        await reader.fetchval(READ)
+
+
+async def read(reader: Any, parsed: Any, how: str) -> Any:
+    """The row, by a statement that is *parsed* already or not."""
+    if how == "parsed":
+        return await parsed.fetchval()
+    fresh = f"{READ} AND '{how}' = '{how}'"
+    if how == "prepared":
+        return await (await reader.prepare(fresh)).fetchval()
+    if how == "cursor":
+        return (await (await reader.cursor(fresh)).fetchrow())[0]
+    return await reader.fetchval(fresh)
+
+
+async def test_a_statement_that_was_parsed_before_the_write_has_the_snapshot(
+    clients: Clients,
+) -> None:
+    """A text that was only parsed in the transaction, and never executed, took it."""
+    async with (
+        connected(clients) as writer,
+        connected(clients, replica=True) as reader,
+        reader.transaction(isolation="repeatable_read"),
+    ):
+        parsed = await reader.prepare(READ)
+        with antipode.scope():
+            await writer.execute(UPDATE, "a")
+            await antipode.barrier_async(timeout=15, at="read")
+            with pytest.raises(StaleSnapshot):
+                await parsed.fetchval()
+        assert await parsed.fetchval() == ""
+
+
+async def test_a_statement_that_is_only_parsed_keeps_a_transaction_open(clients: Clients) -> None:
+    """The client leaves it to the next call to end it: under REPEATABLE READ its snapshot stays."""
+    async with connected(clients) as writer, connected(clients, replica=True) as reader:
+        await reader.execute("SET default_transaction_isolation = 'repeatable read'")
+        for number in range(2):
+            with antipode.scope():
+                await writer.execute(UPDATE, f"{number}a")
+                await antipode.barrier_async(timeout=15, at="read")
+                assert await reader.fetchval(READ) == f"{number}a"
+                parsed = await reader.prepare(f"{READ} AND {number} = {number}")
+                await writer.execute(UPDATE, f"{number}b")
+                await antipode.barrier_async(timeout=15)
+                assert await parsed.fetchval() == f"{number}b"
 
 
 async def test_a_read_is_given_up_where_the_standby_does_not_answer(clients: Clients) -> None:

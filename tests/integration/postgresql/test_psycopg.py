@@ -13,7 +13,7 @@ from antipode import BarrierTimeout, Lineage, StaleSnapshot
 from antipode_shims import postgresql
 from antipode_testing import LagProxy, wait_until
 from tests.integration._stale import doubtful, served
-from tests.integration.postgresql._clients import DATASTORE, body
+from tests.integration.postgresql._clients import DATASTORE, REPEATABLE, TAKE_NONE, TAKES_ONE, body
 
 if TYPE_CHECKING:
     from tests.integration.postgresql._clients import Clients
@@ -247,6 +247,70 @@ def test_snapshots(clients: Clients) -> None:
             reader.rollback()
             assert body(reader) == f"{number}b"
             reader.rollback()
+
+
+def test_a_transaction_that_has_no_snapshot_yet_waits(clients: Clients) -> None:
+    """What takes none may come before; its first read sees the write, and so does its next one."""
+    writer, reader = clients.writer(autocommit=True), clients.reader(autocommit=True)
+    clients.topology.set_lag(50)
+    for number, before in enumerate(((), TAKE_NONE)):
+        reader.execute(REPEATABLE)
+        for statement in before:
+            reader.execute(statement)
+        with antipode.scope():
+            writer.execute(UPDATE, (str(number),))
+            antipode.barrier(timeout=15, at="read")
+            assert body(reader) == str(number)
+            assert body(reader) == str(number)
+            writer.execute(UPDATE, ("later",))
+            antipode.barrier(timeout=15, at="read")
+            with pytest.raises(StaleSnapshot):
+                body(reader)
+        reader.rollback()
+
+
+@pytest.mark.parametrize("statement", TAKES_ONE)
+def test_what_takes_a_snapshot_without_a_read_of_data(clients: Clients, statement: str) -> None:
+    """The server says that it has one, whatever the text of the statement looks like."""
+    writer, reader = clients.writer(autocommit=True), clients.reader(autocommit=True)
+    reader.execute(REPEATABLE)
+    reader.execute(statement)
+    with antipode.scope():
+        writer.execute(UPDATE, ("a",))
+        antipode.barrier(timeout=15, at="read")
+        with pytest.raises(StaleSnapshot):
+            body(reader)
+    assert body_of(reader) == ""
+
+
+def test_nothing_is_proved_where_another_server_may_answer(clients: Clients) -> None:
+    """Through a proxy, or where the application says so, a transaction is refused as before."""
+    writer = clients.writer(autocommit=True)
+    with LagProxy(clients.topology.replica) as between:
+        for reader in (
+            clients.reader(between.address, autocommit=True),
+            clients.reader(autocommit=True, one_server=False),
+        ):
+            reader.execute(REPEATABLE)
+            with antipode.scope():
+                writer.execute(UPDATE, ("a",))
+                antipode.barrier(timeout=15, at="read")
+                with pytest.raises(StaleSnapshot):
+                    body(reader)
+
+
+def test_the_barriers_time_ends_a_wait_outside_of_the_transaction(clients: Clients) -> None:
+    """A standby that replays nothing: the transaction is as usable afterwards as before."""
+    writer, reader = clients.writer(autocommit=True), clients.reader(autocommit=True)
+    reader.execute(REPEATABLE)
+    clients.topology.pause_applier()
+    with antipode.scope():
+        writer.execute(UPDATE, ("a",))
+        antipode.barrier(timeout=0.3, at="read")
+        with pytest.raises(BarrierTimeout):
+            body(reader)
+    clients.topology.resume_applier()
+    assert body_of(reader) in ("", "a")
 
 
 def body_of(reader: Any) -> Any:

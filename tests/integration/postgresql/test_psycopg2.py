@@ -13,7 +13,7 @@ from antipode import BarrierTimeout, ConfigurationError, StaleSnapshot
 from antipode_shims import postgresql
 from antipode_testing import LagProxy
 from tests.integration._stale import doubtful, served
-from tests.integration.postgresql._clients import DATASTORE
+from tests.integration.postgresql._clients import DATASTORE, REPEATABLE, TAKE_NONE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -193,6 +193,23 @@ def test_snapshots_and_cursors(clients: Clients) -> None:
                     next(cursor)
             reader.rollback()
             assert execute(reader, READ) == [("c",)]
+
+
+def test_a_transaction_that_has_no_snapshot_yet_waits(clients: Clients) -> None:
+    """What takes none may come before; its first read sees the write."""
+    clients.topology.set_lag(50)
+    with connected(clients) as writer, connected(clients, replica=True) as reader:
+        writer.autocommit = reader.autocommit = True
+        for statement in (REPEATABLE, *TAKE_NONE):
+            execute(reader, statement)
+        with antipode.scope():
+            execute(writer, UPDATE, "a")
+            antipode.barrier(timeout=15, at="read")
+            assert execute(reader, READ) == [("a",)]
+            execute(writer, UPDATE, "b")
+            antipode.barrier(timeout=15, at="read")
+            with pytest.raises(StaleSnapshot):
+                execute(reader, READ)
 
 
 def test_a_read_is_given_up_where_the_standby_does_not_answer(clients: Clients) -> None:

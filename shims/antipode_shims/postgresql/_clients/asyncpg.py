@@ -15,14 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 import asyncpg
 
-from antipode_shims.postgresql._look import BEFORE_COMMIT, SAMPLE, Refused
+from antipode_shims.postgresql._endpoint import backend_of
+from antipode_shims.postgresql._look import BEFORE_COMMIT, SAMPLE, Refused, converse_async
+from antipode_shims.postgresql._statements import READS
 
-from .holding import AsyncHolding, Call, Late
-from .tap import Commit, Session, commit_of
+from .holding import LATE_S, AsyncHolding, Call, Late
+from .tap import Commit, Session, Verdict, commit_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from antipode_shims.postgresql._look import Backend
     from antipode_shims.postgresql._position import Rows
 
     from .tap import Tap
@@ -95,6 +98,13 @@ class Observer:
             commit = commit_of(heard)
             tap.commit = Commit(commit.wrote, commit.flushed, heard[1] if heard[1:] else None)
         return "COMMIT"
+
+    async def prepare(self, stmt_name: str, query: str, *args: Any, **options: Any) -> Any:
+        """A statement is parsed, which takes the snapshot of its transaction."""
+        connection: Any = self._connection()
+        if not connection._antipode.own:  # noqa: SLF001
+            await connection._antipode_before_parse(query)  # noqa: SLF001
+        return await self.plain.prepare(stmt_name, query, *args, **options)
 
     async def bind_execute(self, state: Any, *args: Any, **options: Any) -> Any:
         """A prepared statement."""
@@ -215,6 +225,12 @@ class AsyncpgConnection(AsyncHolding):
     def _antipode_busy(self) -> bool:
         return False  # It sends one statement at a time.
 
+    def _antipode_backend(self) -> Backend:
+        """The connection's process at its server."""
+        plain: Any = self
+        address = plain._transport.get_extra_info("sockname")  # noqa: SLF001
+        return backend_of(plain.get_server_pid(), address)
+
     def _antipode_standby(self) -> bool:
         """Whether the server says, from PostgreSQL 14 on, that it takes no writes."""
         return bool(getattr(self._protocol.get_settings(), "in_hot_standby", "off") == "on")
@@ -268,6 +284,26 @@ class AsyncpgConnection(AsyncHolding):
         if sql not in observer.asked and state.name:
             await observer.plain.close_statement(state, timeout_s)
         return rows
+
+    async def _antipode_before_parse(self, sql: str) -> None:
+        """Wait where the snapshot is taken now; whether *sql* may be executed is judged later."""
+        tap, session = self._antipode, self._antipode_session()
+        held = tap.parses(sql, session)
+        verdict = None if held is None else tap.judge(held, READS, session)
+        if session is Session.IDLE:
+            tap.parsed(held if verdict is Verdict.PASS else None)
+        if held is None or verdict is not Verdict.ASK or not tap.unread:
+            return
+        tap.until_s = time.monotonic() + held.poll_s + LATE_S
+        try:
+            isolated = tap.isolated(self._antipode_backend())
+            if await converse_async(isolated, self._antipode_ask) is Verdict.OUTSIDE:
+                await self._antipode_wait_outside(held)
+        except Late as late:
+            self._antipode_give_up(held, late)
+        finally:
+            tap.until_s = None
+            tap.stale_read.failed()  # It is counted once it is executed.
 
     def _antipode_left(self, error: BaseException | None, tag: str) -> Any:
         """What is left to ask now that a call is over; None for nothing."""

@@ -6,20 +6,22 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from antipode.shim import Unreachable, shared_watcher
-from antipode_shims.postgresql._look import converse, converse_async
+from antipode_shims.postgresql._look import Refused, converse, converse_async
 
-from .tap import Session, Verdict
+from .tap import Read, Session, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from antipode.shim import Floor, Observation
-    from antipode_shims.postgresql._look import Asking
+    from antipode_shims.postgresql._look import Asking, Backend
     from antipode_shims.postgresql._position import Rows
 
 Errors = type[Exception] | tuple[type[Exception], ...]
+#: Why nobody can say that a transaction has no snapshot.
+_UNPROVED = (Read, Refused, Unreachable)
 #: Seconds after the floor's time within which the last poll may be answered.
-_LATE_S = 0.25
+LATE_S = 0.25
 
 
 class Late(Exception):  # noqa: N818 - an answer
@@ -52,6 +54,8 @@ class Holding:
         _antipode_session: Callable[[], Session]
         #: Whether replies of the application's are still to come.
         _antipode_busy: Callable[[], bool]
+        #: The connection's process at its server.
+        _antipode_backend: Callable[[], Backend]
         #: Close the connection.
         _antipode_end: Callable[[], None]
 
@@ -108,16 +112,17 @@ class SyncHolding(Holding):
             return
         piped = self._antipode_busy()
         verdict = tap.judge(held, found, session, piped=piped)
-        tap.until_s = time.monotonic() + held.poll_s + _LATE_S
+        tap.until_s = time.monotonic() + held.poll_s + LATE_S
         try:
             if verdict is Verdict.ASK:
-                fresh = converse(tap.isolated(), self._antipode_ask)
-                verdict = Verdict.HOLD if fresh else Verdict.STALE
+                verdict = converse(tap.isolated(self._antipode_backend()), self._antipode_ask)
+            if verdict is Verdict.OUTSIDE and not self._antipode_wait_outside(held):
+                verdict = Verdict.STALE
             if verdict is Verdict.PASS:
                 held.passed()
             elif verdict is Verdict.STALE:
                 tap.stale(held, piped=piped)
-            else:
+            elif verdict is Verdict.HOLD:
                 self._antipode_wait_for(held)
                 if session is Session.OPEN:
                     tap.renewed()
@@ -131,13 +136,32 @@ class SyncHolding(Holding):
         seen: list[Observation] = []
 
         def look(timeout_s: float) -> Observation:
-            tap.until_s = time.monotonic() + timeout_s + _LATE_S
+            tap.until_s = time.monotonic() + timeout_s + LATE_S
             seen[:] = [converse(tap.look(held), self._antipode_ask)]
             return seen[0]
 
         held.hold(look, watcher=shared_watcher(tap.shim), places=tap.places)
         if not held.served:
             tap.passed(held, seen[-1] if seen else None)
+
+    def _antipode_wait_outside(self, held: Floor) -> bool:
+        """Wait on another connection; False where the transaction may have its snapshot."""
+        tap, backend = self._antipode, self._antipode_backend()
+        seen: list[Observation] = []
+
+        def look(timeout_s: float) -> Observation:
+            steps = tap.look_outside(held, backend)
+            seen[:] = [tap.shim.outside(steps, timeout_s=timeout_s)]
+            return seen[0]
+
+        try:
+            held.hold(look, watcher=shared_watcher(tap.shim), places=tap.places)
+        except _UNPROVED:
+            return False
+        if not held.served:
+            tap.passed(held, seen[-1] if seen else None)
+            tap.renewed()
+        return True
 
 
 class AsyncHolding(Holding):
@@ -162,16 +186,18 @@ class AsyncHolding(Holding):
             return
         piped = self._antipode_busy()
         verdict = tap.judge(held, found, session, piped=piped)
-        tap.until_s = time.monotonic() + held.poll_s + _LATE_S
+        tap.until_s = time.monotonic() + held.poll_s + LATE_S
         try:
             if verdict is Verdict.ASK:
-                fresh = await converse_async(tap.isolated(), self._antipode_ask)
-                verdict = Verdict.HOLD if fresh else Verdict.STALE
+                isolated = tap.isolated(self._antipode_backend())
+                verdict = await converse_async(isolated, self._antipode_ask)
+            if verdict is Verdict.OUTSIDE and not await self._antipode_wait_outside(held):
+                verdict = Verdict.STALE
             if verdict is Verdict.PASS:
                 held.passed()
             elif verdict is Verdict.STALE:
                 tap.stale(held, piped=piped)
-            else:
+            elif verdict is Verdict.HOLD:
                 await self._antipode_wait_for(held)
                 if session is Session.OPEN:
                     tap.renewed()
@@ -185,10 +211,31 @@ class AsyncHolding(Holding):
         seen: list[Observation] = []
 
         async def look(timeout_s: float) -> Observation:
-            tap.until_s = time.monotonic() + timeout_s + _LATE_S
+            tap.until_s = time.monotonic() + timeout_s + LATE_S
             seen[:] = [await converse_async(tap.look(held), self._antipode_ask)]
             return seen[0]
 
         await held.hold_async(look, watcher=shared_watcher(tap.shim), places=tap.places)
         if not held.served:
             tap.passed(held, seen[-1] if seen else None)
+
+    async def _antipode_wait_outside(self, held: Floor) -> bool:
+        tap, backend = self._antipode, self._antipode_backend()
+        seen: list[Observation] = []
+
+        async def look(timeout_s: float) -> Observation:
+            import asyncio
+
+            steps = tap.look_outside(held, backend)
+            outside = asyncio.to_thread(tap.shim.outside, steps, timeout_s=timeout_s)
+            seen[:] = [await outside]
+            return seen[0]
+
+        try:
+            await held.hold_async(look, watcher=shared_watcher(tap.shim), places=tap.places)
+        except _UNPROVED:
+            return False
+        if not held.served:
+            tap.passed(held, seen[-1] if seen else None)
+            tap.renewed()
+        return True

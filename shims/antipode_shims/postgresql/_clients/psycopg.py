@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import psycopg
 from psycopg import generators, pq, sql
 
-from antipode_shims.postgresql._endpoint import refusal, rows_of
+from antipode_shims.postgresql._endpoint import backend, refusal, rows_of
 from antipode_shims.postgresql._look import BEFORE_COMMIT, SAMPLE
 
 from .holding import AsyncHolding, Call, Late, SyncHolding
@@ -22,6 +22,7 @@ from .tap import Commit, Session, commit_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
+    from antipode_shims.postgresql._look import Backend
     from antipode_shims.postgresql._position import Rows
 
     from .tap import Tap
@@ -135,6 +136,10 @@ class Shared(Generic[RowT]):
     def _antipode_session(self) -> Session:
         """How the session stands, as the packet that ended its last reply says."""
         return _SESSIONS.get(self.pgconn.transaction_status, Session.LOST)
+
+    def _antipode_backend(self) -> Backend:
+        """The connection's process at its server."""
+        return backend(self.pgconn.backend_pid, self.pgconn.socket)
 
     def _antipode_standby(self) -> bool:
         """Whether the server says, from PostgreSQL 14 on, that it takes no writes."""

@@ -19,6 +19,7 @@ import psycopg2
 from psycopg2 import extensions, sql
 
 from antipode import ConfigurationError
+from antipode_shims.postgresql._endpoint import backend
 from antipode_shims.postgresql._look import BEFORE_COMMIT, SAMPLE, Refused
 
 from .holding import Call, Late, SyncHolding
@@ -27,6 +28,7 @@ from .tap import Commit, Session, commit_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from antipode_shims.postgresql._look import Backend
     from antipode_shims.postgresql._position import Rows
 
     from .tap import Tap
@@ -230,6 +232,11 @@ class NativeConnection(SyncHolding):
 
     def _antipode_busy(self) -> bool:
         return False  # It sends one statement at a time.
+
+    def _antipode_backend(self) -> Backend:
+        """The connection's process at its server."""
+        plain: Any = self
+        return backend(plain.get_backend_pid(), plain.fileno())
 
     def _antipode_standby(self) -> bool:
         """Whether the server says, from PostgreSQL 14 on, that it takes no writes."""

@@ -24,7 +24,7 @@ from antipode.shim import (
     scope_in,
 )
 from antipode_shims._sql.promises import Records
-from antipode_shims.postgresql._look import ISOLATION, SAMPLE, Refused, observation
+from antipode_shims.postgresql._look import ISOLATION, SAMPLE, UNREAD, Refused, observation
 from antipode_shims.postgresql._position import LsnError
 from antipode_shims.postgresql._promises import records
 from antipode_shims.postgresql._statements import (
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from antipode.shim import Floor, Places
-    from antipode_shims.postgresql._look import Asking
+    from antipode_shims.postgresql._look import Asking, Backend
     from antipode_shims.postgresql._position import Rows
     from antipode_shims.postgresql._shim.base import BasePostgreSQLShim
 
@@ -79,7 +79,13 @@ class Verdict(Enum):
     HOLD = "hold"
     #: It depends on the isolation of the open transaction, which is asked for.
     ASK = "ask"
+    #: Another connection waits for it, for nothing can be asked here without taking the snapshot.
+    OUTSIDE = "outside"
     STALE = "stale"
+
+
+class Read(Exception):  # noqa: N818 - an answer
+    """The open transaction may have its snapshot already."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +158,7 @@ class Tap:
         self._transaction = ANYTHING
         self._read = ""
         self._known, self._known_s = NOTHING, 0.0
+        self._sent = NOTHING
         self._server = ""
         self._shown = NOTHING
         self._declared: Known | None = None
@@ -187,10 +194,31 @@ class Tap:
             self._before = session
             self.commit = None
             self._read = ""
+            self._sent = self._fresh
         if found & WRITES and sql.lstrip()[:6].upper() in _SCHEMA:
             self.shim.hidden = None
         self._read += sql if found == READS else ""
         self.pending |= found
+
+    def parses(self, sql: str, session: Session) -> Floor | None:
+        """What a statement that is only parsed must see; None unless that may take a snapshot.
+
+        Raises:
+            UnmetError: as :func:`antipode.shim.floor`.
+        """
+        if session is Session.FAILED or not meaning(sql, self.shim.readonly_functions) & READS:
+            return None
+        return floor(self.shim, reads=False, stale=self.stale_read)
+
+    def parsed(self, held: Floor | None) -> None:
+        """A statement is parsed outside of a transaction, which stays open until the next call.
+
+        Its snapshot shows *held*, and nothing that other connections learn of the server from now
+        on.
+        """
+        if held is not None:
+            self._known = replace(self._known, floor=held)
+        self._server = ""
 
     def sends(self, command: str, session: Session) -> None:
         """A command of the client's own, such as BEGIN, is sent."""
@@ -227,9 +255,10 @@ class Tap:
             if self._shown.covers(held):
                 return Verdict.PASS
             return Verdict.STALE if piped else Verdict.ASK
-        if time.monotonic() - self._known_s <= FRESH_S and (
-            self._known.covers(held) or held.proved(self._server, within_s=FRESH_S)
-        ):
+        known = self._fresh
+        proved = known is not NOTHING and held.proved(self._server, within_s=FRESH_S)
+        if proved or known.covers(held):
+            self._sent = replace(known, floor=held)
             return Verdict.PASS
         return Verdict.STALE if piped else Verdict.HOLD
 
@@ -238,10 +267,30 @@ class Tap:
         alone = self.pending & COMMITS and not self.pending & MANY
         return bool(alone) and session is Session.OPEN
 
-    def isolated(self) -> Asking[bool]:
-        """Whether reads of the open transaction see what was committed last: a question."""
+    def isolated(self, backend: Backend) -> Asking[Verdict]:
+        """What the isolation of the open transaction, on *backend*, lets a read do: a question."""
         row = (yield ISOLATION)[0]
-        return row["transaction_isolation"] in _ISOLATED
+        if row["transaction_isolation"] in _ISOLATED:
+            return Verdict.HOLD
+        provable = self.unread and self.shim.claimed is not None and backend.host
+        return Verdict.OUTSIDE if provable else Verdict.STALE
+
+    @property
+    def unread(self) -> bool:
+        """Whether the open transaction has sent nothing so far that reads data, or changes it."""
+        return not self._transaction & ANYTHING
+
+    def look_outside(self, held: Floor, backend: Backend) -> Asking[Observation]:
+        """Poll once, on another connection, for what the first read of a transaction will see.
+
+        Raises:
+            Read: that server does not show that *backend* has an open transaction, and no snapshot.
+        """
+        seen = yield from self.look(held)
+        # Afterwards: whoever takes the snapshot, it will be later than what was seen.
+        if (yield UNREAD.format(**backend._asdict()))[0]["unread"] != "t":
+            raise Read
+        return seen
 
     def look(self, held: Floor) -> Asking[Observation]:
         """Poll once, on the connection that reads, for what *held* demands."""
@@ -274,7 +323,7 @@ class Tap:
     def passed(self, held: Floor, seen: Observation | None) -> None:
         """A floor was satisfied on this connection, by what was *seen* last."""
         now_s = time.monotonic()
-        old = self._known if now_s - self._known_s <= FRESH_S else NOTHING
+        old = self._fresh
         positions = dict(old.positions)
         for write, status in (seen.statuses if seen else {}).items():
             if status is Status.VISIBLE and isinstance(write.version, int):
@@ -284,11 +333,16 @@ class Tap:
             positions, promises = {}, frozenset()
         if old is NOTHING:
             self._known_s = now_s
-        self._known = Known(positions, promises, held)
+        self._known = self._sent = Known(positions, promises, held)
+
+    @property
+    def _fresh(self) -> Known:
+        """What the server that answers next is known to show."""
+        return self._known if time.monotonic() - self._known_s <= FRESH_S else NOTHING
 
     def shows(self, held: Floor) -> bool:
         """Whether what the next read sees is known to have all that *held* demands."""
-        known = self._shown if self._before is Session.OPEN else self._known
+        known = self._shown if self._before is Session.OPEN else self._fresh
         return known.covers(held)
 
     def stale(self, held: Floor, *, piped: bool = False) -> None:
@@ -309,7 +363,7 @@ class Tap:
 
     def renewed(self) -> None:
         """Reads of the open transaction see what is committed: what is known, they show."""
-        self._shown = self._known
+        self._shown = self._sent
 
     def lost(self) -> None:
         """The connection was lost, or its call was given up, before all replies came."""
@@ -329,7 +383,7 @@ class Tap:
     def closed(self) -> None:
         """The session is over: its open transaction, if any, will be rolled back."""
         record_uncommitted(self.shim, self, wrote=False)
-        self._known = self._shown = NOTHING
+        self._known = self._sent = self._shown = NOTHING
         self._declared, self._holds = None, False
         self._server, self._transaction, self.pending = "", 0, 0
 
@@ -349,7 +403,7 @@ class Tap:
         self._before = session
         if session is Session.OPEN or session is Session.FAILED:
             if before is Session.IDLE:
-                done, self._shown = 0, self._known
+                done, self._shown = 0, self._sent
             chained = found & COMMITS and found & BEGINS and before is Session.OPEN and not failed
             self._transaction = (0 if chained else done) | found
             if chained:
@@ -367,7 +421,7 @@ class Tap:
             if not self._holds:
                 self._declared = None
             elif self._declared is None:
-                self._declared = self._known
+                self._declared = self._sent
             if before is not Session.IDLE:
                 record_uncommitted(self.shim, self, wrote=False)
         if standby:

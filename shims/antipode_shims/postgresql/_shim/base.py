@@ -22,7 +22,7 @@ from antipode.shim import (
 )
 from antipode_shims._sql.promises import TABLE
 from antipode_shims.postgresql._endpoint import PostgreSQLEndpoint, ServerSettings, abandon
-from antipode_shims.postgresql._look import SAMPLE, Refused, hidden_sql, look
+from antipode_shims.postgresql._look import SAMPLE, Refused, converse, hidden_sql, look
 from antipode_shims.postgresql._position import (
     Log,
     LsnError,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from antipode import Promise
     from antipode.shim import Endpoint, OnRead, ReadsFrom
-    from antipode_shims.postgresql._look import Asking
+    from antipode_shims.postgresql._look import Asking, T
     from antipode_shims.postgresql._position import State
 
 #: Seconds that a step of a sweep may take, and a question whether a commit is flushed by now.
@@ -210,6 +210,19 @@ class BasePostgreSQLShim(ServerShim):
         if row["started"] != started:
             raise Unreachable("another server answers, or it was restarted")
         return parse_lsn(row["flushed"])
+
+    def outside(self, steps: Asking[T], *, timeout_s: float) -> T:
+        """Hold a conversation on a connection that is made for it.
+
+        Raises:
+            Unreachable: it cannot be made, or the time is up.
+            Refused: the server refuses this user.
+        """
+        line = self.settings.connect(timeout_s=timeout_s)
+        try:
+            return converse(steps, line.ask)
+        finally:
+            line.close()
 
     def look(self) -> Asking[State]:
         """Poll the server of a connection once.
