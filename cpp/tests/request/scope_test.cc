@@ -132,6 +132,8 @@ TEST(Scope, HoldsNothingAndTakesNothingOnceStopped) {
   Stop();
   RecordWrite({"posts", "log", std::uint64_t{8}});
   request.scope()->MarkIncomplete("posts", "in_doubt");
+  request.scope()->Merge(Lineage({{"posts", "log", std::uint64_t{9}}}));
+  EXPECT_TRUE(request.scope()->lineage().empty());
   EXPECT_TRUE(Current().empty());
 }
 
