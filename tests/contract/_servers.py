@@ -14,7 +14,7 @@ from tests.integration.rabbitmq._bench import Region, remove
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode_testing import RabbitMQTopology
+    from antipode_testing import DynamoDBTopology, RabbitMQTopology
 
 #: Where the agent keeps MongoDB's documents.
 DATABASE = "app"
@@ -29,7 +29,20 @@ def regions(store: str, topology: Any) -> Iterator[tuple[dict[str, Any], dict[st
         return
     if store in ("mysql", "mariadb"):
         test_mysql.prepare(topology)
+    if store == "dynamodb":
+        yield _tables(topology)
+        return
     yield described(store, topology, topology.primary), described(store, topology, topology.replica)
+
+
+def _tables(topology: DynamoDBTopology) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Both regions, each of which knows where the other is."""
+    urls = dict(zip(topology.regions, topology.urls, strict=True))
+    near, far = topology.regions
+    return (
+        {"region": near, "url": urls[near], "regions": urls},
+        {"region": far, "url": urls[far], "regions": urls},
+    )
 
 
 def described(store: str, topology: Any, address: Any) -> dict[str, Any]:

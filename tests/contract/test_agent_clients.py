@@ -20,6 +20,7 @@ pytestmark = pytest.mark.slow
 
 #: The languages that instrument clients of each store, and the clients of one language.
 CLIENTS = {
+    "dynamodb": ("java", "java-async"),
     "mariadb": ("python", "java", "java-server", "java-cursors", "java-rows", "cpp"),
     "mongodb": ("python", "java", "java-documents", "cpp"),
     "mysql": (
@@ -34,6 +35,7 @@ ONE_BY_ONE = -(2**31)
 #: What the names of clients stand for. Java's pool tracks the session's state where it can.
 VARIANTS: dict[str, dict[str, Any]] = {
     "": {},
+    "async": {"library": "async"},
     "jedis": {"library": "jedis"},
     "spring": {"library": "spring-data"},
     "documents": {"streaming": True},

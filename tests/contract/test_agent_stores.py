@@ -10,9 +10,10 @@ import pytest
 from antipode_shims.embedded import EmbeddedTopology
 from antipode_testing import ContractStore, LagProxy, ShimContract
 from tests.agent.client import RemoteAntipode, RemoteShim, StoreError
-from tests.contract import test_embedded, test_rabbitmq
+from tests.contract import test_dynamodb, test_embedded, test_rabbitmq
 from tests.contract._servers import DATABASE, described
 from tests.contract.test_agent import Remote, remote
+from tests.contract.test_dynamodb import DynamoDBContractStore
 from tests.contract.test_embedded import EmbeddedContractStore
 from tests.contract.test_mongodb import MongoContractStore
 from tests.contract.test_mysql import MySQLContract, MySQLContractStore
@@ -23,7 +24,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from antipode import Lineage, WriteId
-    from antipode_testing import MariaDBTopology, MongoDBTopology, MySQLTopology, RabbitMQTopology
+    from antipode_testing import (
+        DynamoDBTopology,
+        MariaDBTopology,
+        MongoDBTopology,
+        MySQLTopology,
+        RabbitMQTopology,
+    )
 
 __all__ = ["remote"]
 
@@ -141,6 +148,56 @@ class RemoteRabbitMQ(Remote, RabbitMQContractStore):
         server = {"url": self.topology.url(), "exchange": "", "queue": self._exchange}
         with closing(RemoteShim(self.antipode, "rabbitmq", "news", server)) as direct:
             direct.write(key, value)
+
+
+class RemoteDynamoDB(Remote, DynamoDBContractStore):
+    """Two regions of an emulator; the reader comes through a proxy, which can be cut."""
+
+    aborted: ClassVar[tuple[type[Exception], ...]] = (*ContractStore.aborted, StoreError)
+
+    def __init__(
+        self, remote: RemoteAntipode, topology: DynamoDBTopology, stack: ExitStack
+    ) -> None:
+        self.antipode = remote
+        super().__init__(topology, stack)
+
+    def _shim(self, topology: Any, address: Any, region: str, **options: Any) -> RemoteShim:
+        server = {
+            "url": topology.url(address),
+            "region": region,
+            "regions": options.pop("regions", {}),
+            "table": options.pop("table", "posts"),
+        }
+        return RemoteShim(self.antipode, "dynamodb", "posts", server, **options)
+
+    def has_unique_log(self, write: WriteId) -> bool:
+        """A table's name is the operator's."""
+        del write
+        return False
+
+    def connections(self) -> int:
+        """As the shim's of this process: the agent's are of this machine, too."""
+        return DynamoDBContractStore.connections(self)
+
+    async def read_async(self, key: str) -> tuple[bytes | None, Lineage]:
+        return await self.reader.read_async(key)
+
+    def refused_write(self, key: str, value: bytes) -> None:
+        """There is no such table."""
+        missing = self._shim(self.topology, self.topology.primary, self.home, table="missing")
+        with closing(missing):
+            missing.write(key, value)
+
+    def doubtful_write(self, key: str, value: bytes) -> None:
+        with LagProxy(self.topology.primary, lag_ms=0) as slow:
+            doubtful = self._shim(self.topology, slow.address, self.home, timeout_s=DOUBT_S)
+            try:
+                doubtful.read(key)
+                slow.set_lag(LONG_MS)
+                doubtful.write(key, value)
+            finally:
+                slow.cut()
+                doubtful.close()
 
 
 class RemoteEmbedded(Remote, EmbeddedContractStore):
@@ -272,6 +329,25 @@ class TestMongoDBOfCpp(TestMongoDB):
     """The claims that the shim of C++ keeps, on the same servers."""
 
     language: ClassVar[str] = "cpp"
+
+
+@pytest.mark.store("dynamodb")
+class TestDynamoDBOfJava(Contract):
+    """The claims that Java's shim keeps, over two regions of an emulator."""
+
+    language: ClassVar[str] = "java"
+    opt_outs: ClassVar[dict[str, str]] = {
+        **test_dynamodb.TestDynamoDB.opt_outs,
+        "promises": "Java's shim of DynamoDB has no promises yet",
+        "unknown_writes": "an agent has no client of the store that the suite could call",
+    }
+
+    @pytest.fixture
+    def store(
+        self, antipode_dynamodb: DynamoDBTopology, remote: RemoteAntipode
+    ) -> Iterator[RemoteDynamoDB]:
+        """A shim in each region, both in an agent."""
+        yield from running(RemoteDynamoDB, remote, antipode_dynamodb)
 
 
 @pytest.mark.store("rabbitmq")

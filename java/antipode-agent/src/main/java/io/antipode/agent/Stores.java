@@ -26,7 +26,8 @@ import org.jspecify.annotations.Nullable;
 /** The shims that are open, and what is done by them. Thread-safe. */
 final class Stores {
   /** The stores of which there are shims. */
-  static final List<String> NAMES = List.of("mariadb", "mongodb", "mysql", "rabbitmq", "redis");
+  static final List<String> NAMES =
+      List.of("dynamodb", "mariadb", "mongodb", "mysql", "rabbitmq", "redis");
 
   private static final JsonNodeFactory JSON = JsonNodeFactory.instance;
   private static final Path DESCRIPTORS = Path.of("/proc/self/fd");
@@ -50,6 +51,9 @@ final class Stores {
     }
     if (!NAMES.contains(store)) {
       throw AgentException.unsupported("a shim of " + store);
+    }
+    if (store.equals("dynamodb")) {
+      return isClient ? new OpenDynamoDbClient(request) : new OpenDynamoDb(request);
     }
     if (store.equals("mongodb")) {
       return isClient ? new OpenMongoDbClient(request) : new OpenMongoDb(request);

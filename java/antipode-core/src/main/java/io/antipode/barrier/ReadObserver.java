@@ -1,5 +1,6 @@
 package io.antipode.barrier;
 
+import io.antipode.lineage.WriteId;
 import io.antipode.request.Observer;
 import io.antipode.request.Scope;
 
@@ -12,4 +13,7 @@ public interface ReadObserver extends Observer {
    * @param isOwn whether the read is over when this thread goes on
    */
   void reads(Scope scope, Shim client, boolean isAutomatic, boolean isOwn);
+
+  /** A read by a client showed a write, by its own token. */
+  void showed(Scope scope, Shim client, WriteId write);
 }

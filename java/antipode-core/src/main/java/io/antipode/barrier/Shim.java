@@ -6,7 +6,9 @@ import io.antipode.Settings;
 import io.antipode.lineage.Lineage;
 import io.antipode.lineage.Promise;
 import io.antipode.lineage.WriteId;
+import io.antipode.request.Observers;
 import io.antipode.request.Recording;
+import io.antipode.request.Scope;
 import io.antipode.runtime.Counts;
 import io.antipode.runtime.Time;
 import io.opentelemetry.context.Context;
@@ -183,6 +185,18 @@ public abstract class Shim implements AutoCloseable {
   protected final void recordRead(Lineage lineage) {
     if (mergesReads) {
       Recording.recordRead(lineage);
+    }
+  }
+
+  /**
+   * Notes, for a dry run, that a read of the current scope showed a write, by its own token. It
+   * enters the lineage with what was read, and no barrier is missing for it where it was read.
+   * Covering positions need no note.
+   */
+  protected final void recordShown(WriteId write) {
+    Scope scope = Scope.currentOrNull();
+    if (scope != null && Observers.dryRun() instanceof ReadObserver observer) {
+      observer.showed(scope, this, write);
     }
   }
 

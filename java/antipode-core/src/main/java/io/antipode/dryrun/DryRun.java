@@ -75,6 +75,12 @@ final class DryRun implements ReadObserver, JudgedReads.Recorder {
   }
 
   @Override
+  public void showed(Scope scope, Shim client, WriteId write) {
+    evidence.over();
+    reads.showed(scope, client, write);
+  }
+
+  @Override
   public void barrier(BarrierCall call) {
     evidence.over();
     Scope scope = call.scope();

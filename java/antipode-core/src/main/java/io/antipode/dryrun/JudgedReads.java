@@ -83,6 +83,26 @@ final class JudgedReads {
     }
   }
 
+  /**
+   * Takes in that a read showed a write: it need not be waited for where it was read. Not one of a
+   * log that the request depended on without a barrier: whether the read showed that already is a
+   * matter of lag, and no verdict is.
+   */
+  void showed(Scope scope, Shim client, WriteId write) {
+    if (client.readsFrom() != ReadsFrom.REPLICA) {
+      return;
+    }
+    Notes notes = Notes.of(scope);
+    boolean isOwed =
+        scope.known().writes().stream()
+            .filter(each -> each.datastore().equals(write.datastore()))
+            .filter(each -> each.key().equals(write.key()) && !each.isCovering())
+            .anyMatch(each -> !notes.covers(region, each));
+    if (!isOwed) {
+      notes.guard(region, write);
+    }
+  }
+
   private static List<Dependency> exact(Lineage known, String datastore) {
     List<Dependency> exact = new ArrayList<>();
     for (WriteId write : known.writes()) {

@@ -31,6 +31,7 @@ public final class CallSite {
           "org.springframework.",
           "reactor.",
           "redis.clients.",
+          "software.amazon.awssdk.",
           "sun.",
           "com.mongodb.",
           "com.mysql.",

@@ -1,0 +1,118 @@
+package io.antipode.agent;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import io.antipode.Antipode;
+import io.antipode.barrier.ReadsFrom;
+import io.antipode.barrier.Shim;
+import io.antipode.dynamodb.DynamoDbShim;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.Promise;
+import java.net.URI;
+import java.time.Duration;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import org.jspecify.annotations.Nullable;
+import software.amazon.awssdk.auth.credentials.AwsBasicCredentials;
+import software.amazon.awssdk.auth.credentials.StaticCredentialsProvider;
+import software.amazon.awssdk.awscore.client.builder.AwsClientBuilder;
+import software.amazon.awssdk.awscore.retry.AwsRetryStrategy;
+import software.amazon.awssdk.regions.Region;
+import software.amazon.awssdk.services.dynamodb.DynamoDbClient;
+import software.amazon.awssdk.services.dynamodb.model.AttributeValue;
+
+/** A shim of DynamoDB. */
+final class OpenDynamoDb implements OpenShim {
+  static final String TABLE = "posts";
+
+  private final DynamoDbShim shim;
+
+  OpenDynamoDb(JsonNode given) {
+    shim = builder(given).register();
+  }
+
+  /** Configures a client, which tries once. */
+  static <B extends AwsClientBuilder<B, ?>> B client(B builder, JsonNode given) {
+    JsonNode server = Values.argument(given, "server");
+    Duration timeout =
+        Configuration.duration(
+            given.hasNonNull("timeout_s") ? given.get("timeout_s").asDouble() : 5);
+    return builder
+        .region(Region.of(Values.text(server, "region")))
+        .endpointOverride(URI.create(Values.text(server, "url")))
+        .credentialsProvider(
+            StaticCredentialsProvider.create(AwsBasicCredentials.create("testing", "testing")))
+        .overrideConfiguration(
+            options ->
+                options.apiCallTimeout(timeout).retryStrategy(AwsRetryStrategy.doNotRetry()));
+  }
+
+  static DynamoDbShim.Builder builder(JsonNode given) {
+    DynamoDbShim.Builder builder =
+        DynamoDbShim.builder(
+                Values.text(given, "datastore"), client(DynamoDbClient.builder(), given))
+            .table(Values.argument(given, "server").path("table").asText(TABLE));
+    for (Map.Entry<String, JsonNode> region :
+        Values.argument(given, "server").path("regions").properties()) {
+      builder.region(region.getKey(), URI.create(region.getValue().asText()));
+    }
+    if (given.path("reads_from").asText().equals("replica")) {
+      builder.readsFrom(ReadsFrom.REPLICA);
+    }
+    if (given.path("on_read").asText().equals("ignore")) {
+      builder.ignoringReads();
+    }
+    return builder;
+  }
+
+  @Override
+  public Shim shim() {
+    return shim;
+  }
+
+  @Override
+  public Lineage write(
+      String key, String value, @Nullable Lineage lineage, @Nullable Promise fulfils) {
+    if (fulfils != null) {
+      throw AgentException.unsupported("fulfils of dynamodb");
+    }
+    return shim.write(
+        key, AttributeValue.fromS(value), lineage == null ? Antipode.current() : lineage);
+  }
+
+  @Override
+  public Lineage delete(String key, @Nullable Lineage lineage) {
+    return shim.delete(key, lineage == null ? Antipode.current() : lineage);
+  }
+
+  @Override
+  public Found read(String key) {
+    return text(shim.read(key));
+  }
+
+  @Override
+  public CompletableFuture<Found> readAsync(String key) {
+    return shim.readAsync(key, OpenBytes.READING).thenApply(OpenDynamoDb::text);
+  }
+
+  private static Found text(DynamoDbShim.Found found) {
+    return new Found(text(found.value()), found.lineage());
+  }
+
+  /** Returns a value that was written as a text here, or as bytes by another library. */
+  static @Nullable String text(@Nullable AttributeValue value) {
+    if (value == null) {
+      return null;
+    }
+    return value.b() == null ? value.s() : value.b().asUtf8String();
+  }
+
+  @Override
+  public void rolledBack(String key, String value, Promise fulfils) {
+    throw AgentException.unsupported("rolled_back");
+  }
+
+  @Override
+  public void close() {
+    shim.close();
+  }
+}

@@ -1,0 +1,103 @@
+package io.antipode.dynamodb;
+
+import io.antipode.barrier.Observation;
+import io.antipode.barrier.Status;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.WriteId;
+import java.io.IOException;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+import software.amazon.awssdk.services.dynamodb.model.AttributeValue;
+
+/** What the shim of DynamoDB decides without a service: next to what it is made of. */
+public final class DynamoDbDecisions {
+  private DynamoDbDecisions() {}
+
+  /**
+   * An item of a region.
+   *
+   * @param stamp null without one
+   * @param value what else is in it
+   */
+  public record Stands(@Nullable Long stamp, String value) {}
+
+  /**
+   * Returns what the last of so many polls of a region says of each write.
+   *
+   * @param tables of each region that answers, the items of its tables by their keys
+   */
+  public static List<Status> poll(
+      String region,
+      Map<String, Map<String, Map<String, Stands>>> tables,
+      int polls,
+      List<WriteId> writes)
+      throws Exception {
+    Homes homes = new Homes();
+    Observation shown = Observation.of(region).build();
+    for (int poll = 0; poll < polls; poll++) {
+      shown =
+          Look.at(
+              region,
+              writes,
+              homes,
+              (asked, items, isWhole) -> {
+                Map<String, Map<String, Stands>> found = tables.get(asked);
+                if (found == null) {
+                  throw new IOException("away");
+                }
+                return shown(found, items, isWhole);
+              });
+    }
+    return writes.stream().map(shown::status).toList();
+  }
+
+  private static Map<Item, Shown> shown(
+      Map<String, Map<String, Stands>> tables, Set<Item> items, boolean isWhole) {
+    Map<Item, Shown> shown = new HashMap<>();
+    for (Item item : items) {
+      Map<String, Stands> table = tables.get(item.table());
+      if (table == null) {
+        continue;
+      }
+      String named = item.named("");
+      Stands found = table.get(named.substring(item.table().length() + 1, named.length() - 1));
+      shown.put(
+          item,
+          found == null ? Shown.ABSENT : new Shown(true, found.stamp, isWhole ? found.value : ""));
+    }
+    return shown;
+  }
+
+  /** Returns how an item is named as something that was written in a region; null for no item. */
+  public static @Nullable String named(
+      String table, Map<String, AttributeValue> key, String region) {
+    Item item = Item.of(table, key);
+    if (item == null) {
+      return null;
+    }
+    String named = item.named(region);
+    if (!new Place(item, region).equals(Place.parse(named))) {
+      throw new IllegalStateException("a reader finds another item than " + named);
+    }
+    return named;
+  }
+
+  /** Returns what an operation does. */
+  public static String kind(String operation, List<@Nullable String> statements) {
+    return Commands.kind(operation, statements).name().toLowerCase(Locale.ROOT);
+  }
+
+  /** Returns the expression of an update that sets the stamp, too. */
+  public static String expression(String given) {
+    return Updates.expression(given);
+  }
+
+  /** Returns the lineage that lies in an item. */
+  public static Lineage found(Map<String, AttributeValue> item) {
+    return Stored.lineageOf(item, "posts");
+  }
+}

@@ -1,0 +1,76 @@
+package io.antipode.dynamodb;
+
+import io.antipode.lineage.WriteId;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/** What the regions of writes that are waited for have said. Thread-safe. */
+final class Homes {
+  /**
+   * After how many polls that missed a write its own region is asked about it; then after twice as
+   * many, and so on: it may have been overwritten since.
+   */
+  private static final int FIRST_ASKED = 8;
+
+  private static final int MOST_REMEMBERED = 10_000;
+
+  /** A write that polls have missed. */
+  private static final class Missed {
+    private int polls;
+    private int due = FIRST_ASKED;
+    private @Nullable Shown home;
+    private String cause = "";
+  }
+
+  private final Map<WriteId, Missed> missed =
+      new LinkedHashMap<>() {
+        private static final long serialVersionUID = 1L;
+
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<WriteId, Missed> eldest) {
+          return size() > MOST_REMEMBERED;
+        }
+      };
+
+  /** Returns what the region of a write has of it, as far as it was asked. */
+  synchronized @Nullable Shown said(WriteId write) {
+    Missed held = missed.get(write);
+    return held == null ? null : held.home;
+  }
+
+  /** Returns why that is not known, where it was asked for. */
+  synchronized String cause(WriteId write) {
+    Missed held = missed.get(write);
+    return held == null ? "" : held.cause;
+  }
+
+  /**
+   * Notes that a poll missed a write; returns whether its region is to be asked now.
+   *
+   * @param isDoubtful whether the first poll that misses it is reason enough
+   */
+  synchronized boolean miss(WriteId write, boolean isDoubtful) {
+    Missed held = missed.computeIfAbsent(write, absent -> new Missed());
+    held.polls++;
+    boolean asks = held.polls >= held.due || (isDoubtful && held.polls == 1);
+    if (asks) {
+      held.due = Math.max(2 * held.polls, FIRST_ASKED);
+    }
+    return asks;
+  }
+
+  /** Takes what the region of a write said; null, and why, for nothing. */
+  synchronized void learn(WriteId write, @Nullable Shown home, String cause) {
+    Missed held = missed.get(write);
+    if (held != null) {
+      held.home = home;
+      held.cause = cause;
+    }
+  }
+
+  /** Forgets a write that is not waited for any more. */
+  synchronized void forget(WriteId write) {
+    Missed unused = missed.remove(write);
+  }
+}

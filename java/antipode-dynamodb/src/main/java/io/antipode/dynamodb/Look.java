@@ -1,0 +1,176 @@
+package io.antipode.dynamodb;
+
+import io.antipode.barrier.Observation;
+import io.antipode.barrier.Status;
+import io.antipode.lineage.WriteId;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+
+/** One poll of a region. */
+final class Look {
+  /** Reads items consistently. */
+  interface Reading {
+    /**
+     * Returns what a region has of items; those are left out of which it has no table.
+     *
+     * @param region where
+     * @param items which; none asks whether it answers
+     * @param isWhole whether what has no stamp is to have its digest
+     */
+    Map<Item, Shown> read(String region, Set<Item> items, boolean isWhole) throws Exception;
+  }
+
+  private final String region;
+  private final Homes homes;
+  private final Reading reading;
+  private final Map<WriteId, Place> places = new LinkedHashMap<>();
+  private final Map<WriteId, Status> statuses = new HashMap<>();
+  private final Map<Item, Shown> here = new HashMap<>();
+
+  private Look(String region, Homes homes, Reading reading) {
+    this.region = region;
+    this.homes = homes;
+    this.reading = reading;
+  }
+
+  /** Returns what a region shows of writes. */
+  static Observation at(String region, Collection<WriteId> writes, Homes homes, Reading reading)
+      throws Exception {
+    Look look = new Look(region, homes, reading);
+    for (WriteId write : writes) {
+      @Nullable Place place = Place.parse(write.key());
+      if (place == null) {
+        look.statuses.put(write, Status.UNKNOWN_LOG);
+      } else if (write.opaqueVersion() != null) {
+        look.statuses.put(write, Status.UNDECIDABLE);
+      } else {
+        look.places.put(write, place);
+      }
+    }
+    look.poll();
+    return look.observation();
+  }
+
+  private Observation observation() {
+    Observation.Builder shown = Observation.of(region);
+    statuses.forEach((write, status) -> shown.write(write, status, homes.cause(write)));
+    places.keySet().stream()
+        .filter(each -> statuses.get(each) != Status.NOT_YET)
+        .forEach(homes::forget);
+    return shown.build();
+  }
+
+  private void poll() throws Exception {
+    here.putAll(reading.read(region, items(places.keySet()), false));
+    judge();
+    List<WriteId> pending = pending();
+    Map<String, Set<WriteId>> asked = new LinkedHashMap<>();
+    for (WriteId write : pending) {
+      if (homes.miss(write, isDoubtful(write))) {
+        asked.computeIfAbsent(place(write).region(), absent -> new LinkedHashSet<>()).add(write);
+      }
+    }
+    asked.forEach(this::askHome);
+    Set<Item> unstamped = unstamped(pending);
+    if (!unstamped.isEmpty()) {
+      here.putAll(reading.read(region, unstamped, true));
+    }
+    judge();
+  }
+
+  /** Returns whether a later stamp is there that proves nothing. */
+  private boolean isDoubtful(WriteId write) {
+    @Nullable Shown shown = here.get(place(write).item());
+    return shown != null && shown.stamp() != null && shown.stamp() > write.version();
+  }
+
+  private void askHome(String home, Set<WriteId> writes) {
+    Map<Item, Shown> told = Map.of();
+    String cause = "";
+    try {
+      told = reading.read(home, items(writes), true);
+    } catch (InterruptedException error) {
+      Thread.currentThread().interrupt();
+      cause = home + " was not asked about it";
+    } catch (Exception error) {
+      cause = home + " cannot be asked about it: " + error.getMessage();
+    }
+    for (WriteId write : writes) {
+      homes.learn(write, told.get(place(write).item()), cause);
+    }
+  }
+
+  /** Returns items without a stamp in both regions: only all that is in them tells them apart. */
+  private Set<Item> unstamped(List<WriteId> pending) {
+    Set<Item> found = new LinkedHashSet<>();
+    for (WriteId write : pending) {
+      Item item = place(write).item();
+      @Nullable Shown home = homes.said(write);
+      @Nullable Shown shown = here.get(item);
+      if (home != null
+          && !home.digest().isEmpty()
+          && shown != null
+          && shown.isPresent()
+          && shown.stamp() == null) {
+        found.add(item);
+      }
+    }
+    return found;
+  }
+
+  private void judge() {
+    places.forEach(
+        (write, place) -> {
+          @Nullable Shown shown = here.get(place.item());
+          statuses.put(
+              write,
+              shown == null
+                  ? Status.UNKNOWN_LOG
+                  : judge(
+                      write.version(), shown, homes.said(write), place.region().equals(region)));
+        });
+  }
+
+  /**
+   * Returns what a region shows of a write.
+   *
+   * @param version the write's stamp
+   * @param here what the region that is polled has
+   * @param home what the region that took the write has; null where it was not asked, or was away
+   * @param isHome whether they are one region
+   */
+  private static Status judge(long version, Shown here, @Nullable Shown home, boolean isHome) {
+    if (here.isOf(version)) {
+      return Status.VISIBLE;
+    }
+    if (isHome) { // Whatever is there instead came after the write, which was acknowledged.
+      return Status.SUPERSEDED;
+    }
+    if (here.stamp() != null && Stamps.supersedes(here.stamp(), version)) {
+      return Status.SUPERSEDED;
+    }
+    boolean isKnown = home != null && !home.isOf(version) && here.isSame(home);
+    return isKnown ? Status.SUPERSEDED : Status.NOT_YET;
+  }
+
+  private List<WriteId> pending() {
+    return places.keySet().stream().filter(each -> statuses.get(each) == Status.NOT_YET).toList();
+  }
+
+  private Set<Item> items(Collection<WriteId> writes) {
+    Set<Item> items = new LinkedHashSet<>();
+    writes.forEach(each -> items.add(place(each).item()));
+    return items;
+  }
+
+  private Place place(WriteId write) {
+    return Objects.requireNonNull(places.get(write));
+  }
+}

@@ -1,0 +1,184 @@
+package io.antipode.dynamodb;
+
+import io.antipode.dynamodb.Call.Planned;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import software.amazon.awssdk.core.SdkRequest;
+import software.amazon.awssdk.services.dynamodb.model.AttributeValue;
+import software.amazon.awssdk.services.dynamodb.model.BatchWriteItemRequest;
+import software.amazon.awssdk.services.dynamodb.model.Delete;
+import software.amazon.awssdk.services.dynamodb.model.DeleteItemRequest;
+import software.amazon.awssdk.services.dynamodb.model.Put;
+import software.amazon.awssdk.services.dynamodb.model.PutItemRequest;
+import software.amazon.awssdk.services.dynamodb.model.PutRequest;
+import software.amazon.awssdk.services.dynamodb.model.ReturnValue;
+import software.amazon.awssdk.services.dynamodb.model.TransactWriteItem;
+import software.amazon.awssdk.services.dynamodb.model.TransactWriteItemsRequest;
+import software.amazon.awssdk.services.dynamodb.model.UpdateItemRequest;
+import software.amazon.awssdk.services.dynamodb.model.WriteRequest;
+
+/** What requests write, and how their items come to have stamps. */
+final class Writes {
+  /** The names of the attributes of tables' keys. */
+  private final Map<String, List<String>> keys = new ConcurrentHashMap<>();
+
+  /** Begins with what is known of the keys of tables. */
+  Writes(Map<String, List<String>> keys) {
+    this.keys.putAll(keys);
+  }
+
+  /** Takes over the names of the attributes of a table's key. */
+  void learn(String table, List<String> names) {
+    keys.put(table, List.copyOf(names));
+  }
+
+  /** Returns the tables into which a request puts, and whose keys are not known. */
+  Set<String> unknownTables(SdkRequest request) {
+    Set<String> unknown = new HashSet<>();
+    tables(request)
+        .map(Item::tableName)
+        .filter(each -> !keys.containsKey(each))
+        .forEach(unknown::add);
+    return unknown;
+  }
+
+  private static Stream<String> tables(SdkRequest request) {
+    if (request instanceof PutItemRequest put && put.tableName() != null) {
+      return Stream.of(put.tableName());
+    }
+    if (request instanceof BatchWriteItemRequest batch) {
+      return batch.requestItems().entrySet().stream()
+          .filter(each -> each.getValue().stream().anyMatch(one -> one.putRequest() != null))
+          .map(Map.Entry::getKey);
+    }
+    if (request instanceof TransactWriteItemsRequest transaction) {
+      return transaction.transactItems().stream()
+          .map(TransactWriteItem::put)
+          .flatMap(put -> put == null ? Stream.empty() : Stream.of(put.tableName()));
+    }
+    return Stream.empty();
+  }
+
+  /** Returns whether a write shows its caller what was there, as a read does. */
+  static boolean showsItems(SdkRequest request) {
+    @Nullable ReturnValue shown =
+        request instanceof PutItemRequest put
+            ? put.returnValues()
+            : request instanceof UpdateItemRequest update
+                ? update.returnValues()
+                : request instanceof DeleteItemRequest delete ? delete.returnValues() : null;
+    return shown != null && shown != ReturnValue.NONE;
+  }
+
+  /** Plans what a call writes; returns its request with stamps. */
+  SdkRequest plan(Call call, SdkRequest request) {
+    if (request instanceof PutItemRequest put) {
+      return put.toBuilder().item(put(call, put.tableName(), put.item())).build();
+    }
+    if (request instanceof UpdateItemRequest update) {
+      return Updates.stamped(update, update(call, update.tableName(), update.key()));
+    }
+    if (request instanceof DeleteItemRequest delete) {
+      delete(call, delete.tableName(), delete.key());
+      return delete;
+    }
+    if (request instanceof BatchWriteItemRequest batch) {
+      Map<String, List<WriteRequest>> stamped = new HashMap<>();
+      batch
+          .requestItems()
+          .forEach(
+              (table, requests) ->
+                  stamped.put(
+                      table, requests.stream().map(each -> batched(call, table, each)).toList()));
+      return batch.toBuilder().requestItems(stamped).build();
+    }
+    if (request instanceof TransactWriteItemsRequest transaction) {
+      if (transaction.clientRequestToken() != null) {
+        // Its parameters must be the same in each attempt.
+        call.uncover("has a clientRequestToken of the application's");
+        return transaction;
+      }
+      return transaction.toBuilder()
+          .transactItems(
+              transaction.transactItems().stream().map(each -> acted(call, each)).toList())
+          .build();
+    }
+    call.uncover("is not covered");
+    return request;
+  }
+
+  private Map<String, AttributeValue> put(
+      Call call, String table, Map<String, AttributeValue> item) {
+    long stamp = call.stamp(false);
+    @Nullable List<String> names = keys.get(Item.tableName(table));
+    call.planned().add(new Planned(names == null ? null : Item.of(table, item, names), stamp));
+    return Stored.stamped(item, stamp);
+  }
+
+  private static long update(Call call, String table, Map<String, AttributeValue> key) {
+    long stamp = call.stamp(false);
+    call.planned().add(new Planned(Item.of(table, key), stamp));
+    return stamp;
+  }
+
+  private static void delete(Call call, String table, Map<String, AttributeValue> key) {
+    call.planned().add(new Planned(Item.of(table, key), call.stamp(true)));
+  }
+
+  private WriteRequest batched(Call call, String table, WriteRequest request) {
+    @Nullable PutRequest put = request.putRequest();
+    if (put != null) {
+      return request.toBuilder()
+          .putRequest(put.toBuilder().item(put(call, table, put.item())).build())
+          .build();
+    }
+    delete(call, table, request.deleteRequest().key());
+    return request;
+  }
+
+  private TransactWriteItem acted(Call call, TransactWriteItem action) {
+    @Nullable Put put = action.put();
+    if (put != null) {
+      return action.toBuilder()
+          .put(put.toBuilder().item(put(call, put.tableName(), put.item())).build())
+          .build();
+    }
+    if (action.update() != null) {
+      long stamp = update(call, action.update().tableName(), action.update().key());
+      return action.toBuilder().update(Updates.stamped(action.update(), stamp)).build();
+    }
+    @Nullable Delete delete = action.delete();
+    if (delete != null) {
+      delete(call, delete.tableName(), delete.key());
+    }
+    return action;
+  }
+
+  /** Returns what of a batch's plan was done: the rest is left to the application. */
+  static List<Planned> done(List<Planned> planned, Map<String, List<WriteRequest>> unprocessed) {
+    Set<Object> left = new HashSet<>();
+    unprocessed.forEach(
+        (table, requests) -> {
+          for (WriteRequest each : requests) {
+            @Nullable Object written =
+                each.putRequest() != null
+                    ? Stored.stampOf(each.putRequest().item())
+                    : Item.of(table, each.deleteRequest().key());
+            if (written != null) {
+              left.add(written);
+            }
+          }
+        });
+    List<Planned> done = new ArrayList<>(planned);
+    done.removeIf(
+        each -> left.contains(each.stamp()) || (each.item() != null && left.contains(each.item())));
+    return done;
+  }
+}
