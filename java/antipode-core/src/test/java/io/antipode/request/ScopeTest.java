@@ -79,6 +79,24 @@ class ScopeTest {
     assertThat(scope.append(USER)).isEqualTo(Lineage.empty());
   }
 
+  /** Neither what is read, nor a sample that is asked for later. */
+  @Test
+  void nothingIsReadIntoAStoppedScope() {
+    List<WriteId> sampled = new ArrayList<>();
+    try (ScopeBlock block = Antipode.scope()) {
+      Scope scope = block.scope();
+      scope.stop();
+      scope.merge(Lineage.of(USER));
+      scope.defer(
+          () -> {
+            sampled.add(POST);
+            return Lineage.of(POST);
+          });
+      assertThat(scope.lineage()).isEqualTo(Lineage.empty());
+    }
+    assertThat(sampled).isEmpty();
+  }
+
   @Test
   void stopDiscardsTheLineageForAllBranches() {
     try (ScopeBlock block = Antipode.scope(Lineage.of(POST))) {
