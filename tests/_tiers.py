@@ -157,30 +157,32 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = kept
 
 
-def starved_s() -> tuple[float, float]:
-    """For how long this thread, and any task of the machine, has waited for a processor so far.
-
-    The second counts for a test that waits for a program or a server: what these waited is told
-    of no process. Both are 0 where the system is silent.
-    """
-    own_s = any_s = 0.0
+def starved_s() -> float:
+    """For how long this thread has waited for a processor so far; 0 where the system is silent."""
     with suppress(OSError, IndexError):
-        own_s = int(Path("/proc/thread-self/schedstat").read_bytes().split()[1]) / 1e9
+        return int(Path("/proc/thread-self/schedstat").read_bytes().split()[1]) / 1e9
+    return 0.0
+
+
+def crowded_s() -> float:
+    """For how long any task of the machine has waited for a processor so far; 0 as above.
+
+    For a test that waits for a program or a server: what these waited is told of no process.
+    """
     with suppress(OSError, IndexError):
         some = Path("/proc/pressure/cpu").read_text(encoding="ascii").splitlines()[0]
-        any_s = int(some.rpartition("total=")[2]) / 1e6
-    return own_s, any_s
+        return int(some.rpartition("total=")[2]) / 1e6
+    return 0.0
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Any:
-    before = starved_s()
+    before_s, crowded_before_s = starved_s(), crowded_s()
     try:
         return (yield)
     finally:
-        item.stash[STARVED_S] = max(
-            after_s - before_s for after_s, before_s in zip(starved_s(), before, strict=True)
-        )
+        held_up_s = starved_s() - before_s, crowded_s() - crowded_before_s
+        item.stash[STARVED_S] = max(held_up_s)
 
 
 @pytest.hookimpl(wrapper=True)
