@@ -8,10 +8,12 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import io.antipode.Antipode;
 import io.antipode.ConfigurationException;
 import io.antipode.ReadBarriers;
+import io.antipode.Settings;
 import io.antipode.lineage.Incomplete;
 import io.antipode.lineage.Lineage;
 import io.antipode.lineage.WriteId;
 import io.antipode.request.ScopeBlock;
+import io.antipode.runtime.Allowance;
 import io.antipode.runtime.Counts;
 import io.opentelemetry.context.Scope;
 import java.time.Duration;
@@ -358,6 +360,41 @@ class BarriersTest {
       assertThat(requireNonNull(Floor.current(shim)).isProvedOn("server")).isTrue();
       Antipode.append(WriteId.of("posts", "log", 8));
       assertThat(requireNonNull(Floor.current(shim)).isProvedOn("server")).isFalse();
+    }
+  }
+
+  /** What was shown of some demands says nothing of one more. */
+  @Test
+  void aFloorIsWithinOneThatDemandsAllOfIt() {
+    Demand one = demand(WRITE);
+    Demand other = demand(WriteId.of("posts", "log", 9));
+    Floor first = new Floor("posts", List.of(one), Clock.system());
+    Floor both = new Floor("posts", List.of(one, other), Clock.system());
+    assertThat(first.isWithin(both)).isTrue();
+    assertThat(both.isWithin(first)).isFalse();
+    assertThat(first.isWithin(null)).isFalse();
+  }
+
+  private static Demand demand(WriteId write) {
+    Policies policies = Policies.of(Settings.current(), Clock.system());
+    return new Demand(Set.of(write), policies, new Allowance(LONG), Map.of());
+  }
+
+  /** A read that is shown all that can be shown is a proof, whatever its lineage misses. */
+  @Test
+  void anIncompleteLineageProvesWhatWasShown() throws Exception {
+    shim.barriers = ReadBarriers.AUTO;
+    shim.logs.put("log", 7L);
+    Counts.Metric served = new Counts.Metric("served_stale", "posts");
+    Lineage lineage = Lineage.of(WRITE).marked(new Incomplete("posts", "in_doubt"));
+    try (ScopeBlock request = Antipode.scope(lineage)) {
+      Floor floor = requireNonNull(Floor.current(shim));
+      long before = Counts.all().getOrDefault(served, 0L);
+      floor.hold(shim, timeout -> shim.look(floor.writes()));
+      floor.pass();
+      assertThat(Counts.all()).containsEntry(served, before + 1);
+      assertThat(floor.isServed()).isFalse();
+      assertThat(requireNonNull(Floor.current(shim)).isProvedOn("incarnation")).isTrue();
     }
   }
 
