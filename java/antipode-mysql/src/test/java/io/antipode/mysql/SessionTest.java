@@ -1,11 +1,24 @@
 package io.antipode.mysql;
 
+import static io.antipode.barrier.Status.VISIBLE;
+import static java.util.Objects.requireNonNull;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.antipode.Antipode;
+import io.antipode.barrier.BarrierOptions;
+import io.antipode.barrier.Barriers;
+import io.antipode.barrier.Floor;
+import io.antipode.barrier.Observation;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.WriteId;
 import io.antipode.mysql.Session.Due;
 import io.antipode.mysql.Session.End;
+import io.antipode.mysql.Session.Verdict;
 import io.antipode.mysql.Transaction.Word;
+import io.antipode.request.ScopeBlock;
+import java.time.Duration;
 import java.util.Set;
+import java.util.function.Consumer;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
@@ -63,6 +76,7 @@ class SessionTest {
   }
 
   private static final int DUPLICATE = 1062;
+  private static final int NO_TABLE = 1146;
 
   private Due call(String sql, boolean isInTransaction) {
     return call(sql, isInTransaction, false, End.DONE);
@@ -102,7 +116,7 @@ class SessionTest {
   void writesThatFail() {
     String insert = "INSERT INTO t VALUES (1), (1)";
     assertThat(refused(insert, DUPLICATE)).isEqualTo(Due.PERHAPS);
-    assertThat(refused(insert, 1146)).isEqualTo(Due.NOTHING);
+    assertThat(refused(insert, NO_TABLE)).isEqualTo(Due.NOTHING);
     call("BEGIN", true);
     assertThat(refused(insert, DUPLICATE)).isEqualTo(Due.PERHAPS);
     assertThat(call("COMMIT", false)).isEqualTo(Due.PERHAPS);
@@ -143,5 +157,71 @@ class SessionTest {
     session.told(new Word(Known.NO, Known.NO));
     session.starts(Statements.effects("INSERT INTO t VALUES (1)"), Known.UNKNOWN);
     assertThat(session.ended(End.DONE, 1, 0, new Word(Known.NO, Known.NO))).isEqualTo(Due.SAMPLE);
+  }
+
+  /** Several statements of which one failed may have written, whatever the error is. */
+  @Test
+  void severalStatementsOfWhichOneFailed() {
+    String insert = "INSERT INTO t VALUES (1)";
+    assertThat(refused(insert + "; " + insert, NO_TABLE)).isEqualTo(Due.SAMPLE);
+    call("BEGIN", true);
+    assertThat(refused(insert + "; SELECT a FROM none", NO_TABLE)).isNotEqualTo(Due.NOTHING);
+    assertThat(call("COMMIT", false)).isEqualTo(Due.SAMPLE);
+  }
+
+  /** A write without a log has no position, until logging is on again. */
+  @Test
+  void whatIsNotLoggedIsUncovered() {
+    String insert = "INSERT INTO t VALUES (1)";
+    call("SET sql_log_bin = 0", false);
+    assertThat(call(insert, false)).isEqualTo(Due.UNCOVERED);
+    call("SET sql_log_bin = 1", false);
+    assertThat(call(insert, false)).isEqualTo(Due.SAMPLE);
+  }
+
+  private static final WriteId WRITE = WriteId.of("posts", "0.1", 7);
+
+  /** Runs a test with what the next read of a request must see that depends on a write. */
+  private void demanding(Consumer<Floor> test) {
+    try (MySqlShim shim = MySqlShim.builder("posts", "jdbc:mysql://127.0.0.1:1/app").register();
+        ScopeBlock request = Antipode.scope(Lineage.of(WRITE))) {
+      Barriers.barrier(BarrierOptions.timeout(Duration.ofSeconds(9)).atRead());
+      test.accept(requireNonNull(Floor.current(shim)));
+    }
+  }
+
+  private Verdict judge(Floor floor) {
+    return session.judge(floor, Statements.effects("SELECT a FROM t"));
+  }
+
+  /** What another server showed counts no more: neither a proof, nor what was seen there. */
+  @Test
+  void whatAnotherServerShowedCountsNoMore() {
+    demanding(
+        floor -> {
+          session.reaches("server-1");
+          assertThat(judge(floor)).isEqualTo(Verdict.HOLD);
+          session.passed(floor, Observation.of("server-1").write(WRITE, VISIBLE).build(), false);
+          assertThat(judge(floor)).isEqualTo(Verdict.PASS);
+          session.reaches("server-1");
+          assertThat(judge(floor)).isEqualTo(Verdict.PASS);
+          session.reaches("server-2");
+          assertThat(judge(floor)).isEqualTo(Verdict.HOLD);
+        });
+  }
+
+  /** A snapshot that may be open, by a read of a trigger, is taken for an old one. */
+  @Test
+  void aSnapshotThatMayBeOpenIsTakenForAnOldOne() {
+    demanding(
+        floor -> {
+          session.reaches("server-1");
+          call("BEGIN", true);
+          call("INSERT INTO t VALUES (1)", true);
+          session.passed(floor, Observation.of("server-1").write(WRITE, VISIBLE).build(), false);
+          assertThat(judge(floor)).isEqualTo(Verdict.TRIGGERED);
+          call("COMMIT", false);
+          assertThat(judge(floor)).isEqualTo(Verdict.PASS);
+        });
   }
 }
