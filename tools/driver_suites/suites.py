@@ -41,7 +41,6 @@ class Suite:
 
 
 _OUR_CLASS = "the class of a connection or a cursor is one of ours"
-_UNSCOPED = "a process of its own, without a scope: the warning of that is on its standard error"
 _NO_SERVER = "a connection that never connects cannot be instrumented"
 
 _PSYCOPG2 = Suite(
@@ -60,8 +59,6 @@ _PSYCOPG2 = Suite(
     differ={
         "*::TestConnectionInfo::*": _NO_SERVER,
         "*::test_cursor_factory_none": _OUR_CLASS,
-        "*::SignalTestCase::test_bug_551_*": _UNSCOPED,
-        "*::test_multiprocess_close": _UNSCOPED,
         "*::ConnectTestCase::*": "it looks at the arguments that psycopg2.connect() passes on",
     },
 )

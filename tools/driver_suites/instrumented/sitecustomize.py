@@ -8,12 +8,16 @@ and asyncpg, which have no rules, are made by the calls that their guide names.
 
 from __future__ import annotations
 
+import logging
 import os
 import unittest
 from typing import Any
 
 import antipode
 
+# Suites look at what their processes print, and have no scopes there.
+logging.getLogger("antipode").addHandler(logging.NullHandler())
+logging.getLogger("antipode").propagate = False
 antipode.setup()
 
 _plain_call = unittest.TestCase.__call__
