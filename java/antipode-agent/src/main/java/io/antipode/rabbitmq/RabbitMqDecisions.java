@@ -4,6 +4,8 @@ import io.antipode.barrier.Status;
 import io.antipode.lineage.Lineage;
 import io.antipode.lineage.Promise;
 import io.antipode.lineage.WriteId;
+import io.antipode.messages.Ledger;
+import io.antipode.messages.MessageHeaders;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.Map;

@@ -7,6 +7,8 @@ import com.rabbitmq.client.ReturnListener;
 import com.rabbitmq.client.ShutdownListener;
 import com.rabbitmq.client.ShutdownSignalException;
 import io.antipode.lineage.WriteId;
+import io.antipode.messages.MessageHeaders;
+import io.antipode.messages.Publications;
 import io.antipode.request.Recording;
 import io.antipode.request.Scope;
 import io.antipode.runtime.CallSite;
@@ -105,7 +107,7 @@ final class Confirms implements ConfirmListener, ReturnListener, ShutdownListene
       int code, String text, String exchange, String key, BasicProperties properties, byte[] body) {
     WriteId write;
     try {
-      write = MessageHeaders.ownWrite(properties.getHeaders());
+      write = MessageHeaders.ownWrite(Texts.of(properties.getHeaders()));
     } catch (IllegalArgumentException error) {
       return; // Not one of ours.
     }

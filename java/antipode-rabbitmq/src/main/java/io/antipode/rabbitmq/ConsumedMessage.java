@@ -81,7 +81,7 @@ final class ConsumedMessage {
   /** Returns a context with the baggage of the message's request: that alone, and all of it. */
   private static Context baggage(@Nullable Map<String, Object> headers, Context around) {
     Context none = Baggage.empty().storeInContext(around);
-    String text = headers == null ? null : MessageHeaders.text(headers.get(Headers.BAGGAGE));
+    String text = headers == null ? null : Texts.text(headers.get(Headers.BAGGAGE));
     return text == null ? none : W3CBaggagePropagator.getInstance().extract(none, text, BAGGAGE);
   }
 

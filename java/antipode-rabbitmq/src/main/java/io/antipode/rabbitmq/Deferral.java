@@ -100,7 +100,7 @@ record Deferral(
         Objects.requireNonNullElse(text(held, EXCHANGE), exchange),
         Objects.requireNonNullElse(text(held, ROUTING_KEY), key),
         text(held, EXPIRATION),
-        Boolean.FALSE.equals(without) ? null : "".equals(MessageHeaders.text(without)) ? "" : id,
+        Boolean.FALSE.equals(without) ? null : "".equals(Texts.text(without)) ? "" : id,
         isAnew ? 0 : attempts(held.get(ATTEMPTS)),
         atMs,
         isAnew || !(held.get(UNTIL) instanceof Number until) ? null : until.longValue());
@@ -113,7 +113,7 @@ record Deferral(
   }
 
   private static @Nullable String text(Map<?, ?> held, String name) {
-    return MessageHeaders.text(held.get(name));
+    return Texts.text(held.get(name));
   }
 
   /** Returns whether it died last by something else than the end of a delay. */
@@ -123,7 +123,7 @@ record Deferral(
         && !deaths.isEmpty()
         && deaths.get(0) instanceof Map<?, ?> last
         && last.get("reason") != null
-        && !"expired".equals(MessageHeaders.text(last.get("reason")));
+        && !"expired".equals(Texts.text(last.get("reason")));
   }
 
   /** Returns whether a broker acts on a header, or writes it when a message expires in a queue. */

@@ -4,9 +4,7 @@ import com.rabbitmq.client.AMQP;
 import com.rabbitmq.client.AMQP.BasicProperties;
 import com.rabbitmq.client.Channel;
 import com.rabbitmq.client.impl.Method;
-import io.antipode.lineage.Lineage;
-import io.antipode.lineage.LineageText;
-import io.antipode.lineage.LineageTooLargeException;
+import io.antipode.messages.MessageHeaders;
 import java.io.IOException;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
@@ -18,9 +16,6 @@ import org.jspecify.annotations.Nullable;
  * @param bytes of its connection's frames; 0 for any number
  */
 record Frame(int bytes) {
-  /** Counts in a bound of a lineage's text, and not in a header. */
-  private static final int MEMBER_BYTES = "antipode=".length();
-
   static Frame of(Channel channel) {
     return new Frame(channel.getConnection().getFrameMax());
   }
@@ -49,24 +44,8 @@ record Frame(int bytes) {
    */
   MessageHeaders.@Nullable Sent fitting(BasicProperties properties, MessageHeaders.Sent sent)
       throws IOException {
-    if (size(properties, sent.headers()) <= most()) {
-      return sent;
-    }
-    String text = sent.text();
-    if (text == null) {
-      return null;
-    }
-    int room = most() - size(properties, sent.carrying("").headers());
-    String cut = room < 0 ? null : cut(text, room);
-    return cut == null ? null : sent.carrying(cut);
-  }
-
-  private static @Nullable String cut(String text, int room) {
-    try {
-      return LineageText.leaving(Lineage.deserialize(text), room + MEMBER_BYTES);
-    } catch (LineageTooLargeException error) {
-      return null;
-    }
+    int excess = size(properties, sent.headers()) - most();
+    return excess <= 0 ? sent : sent.shortened(excess);
   }
 
   private int most() {

@@ -8,6 +8,8 @@ import com.rabbitmq.client.DeliverCallback;
 import com.rabbitmq.client.GetResponse;
 import io.antipode.Settings;
 import io.antipode.lineage.WriteId;
+import io.antipode.messages.MessageHeaders;
+import io.antipode.messages.Publications;
 import io.antipode.request.Recording;
 import io.antipode.request.Scope;
 import io.antipode.request.ScopeBlock;
@@ -16,6 +18,7 @@ import java.io.IOException;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
+import java.util.Map;
 import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
@@ -129,7 +132,8 @@ final class InstrumentedChannel implements InvocationHandler {
   private MessageHeaders.Sent headers(Frame frame, BasicProperties given, @Nullable WriteId write)
       throws IOException {
     String datastore = instrumentation.datastore();
-    MessageHeaders.Sent all = MessageHeaders.outgoing(given.getHeaders(), write, datastore);
+    @Nullable Map<String, Object> headers = Texts.of(given.getHeaders());
+    MessageHeaders.Sent all = MessageHeaders.outgoing(headers, write, datastore);
     MessageHeaders.Sent fitting = frame.fitting(given, all);
     if (fitting != null) {
       return fitting;
@@ -144,7 +148,7 @@ final class InstrumentedChannel implements InvocationHandler {
                 + datastore
                 + "' fill its frame: it was sent without its lineage and its name. Use larger"
                 + " frames, or shorter headers");
-    return MessageHeaders.plain(given.getHeaders());
+    return MessageHeaders.plain(headers);
   }
 
   private void send(Object face, Method method, Object[] arguments, MessageHeaders.Sent headers)

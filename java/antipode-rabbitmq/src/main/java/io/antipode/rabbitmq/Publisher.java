@@ -5,6 +5,8 @@ import com.rabbitmq.client.AlreadyClosedException;
 import com.rabbitmq.client.Channel;
 import com.rabbitmq.client.ShutdownSignalException;
 import io.antipode.lineage.WriteId;
+import io.antipode.messages.MessageHeaders;
+import io.antipode.messages.Publications;
 import io.antipode.request.Recording;
 import io.opentelemetry.context.Scope;
 import java.io.IOException;

@@ -7,6 +7,8 @@ import io.antipode.ConfigurationException;
 import io.antipode.barrier.Shim;
 import io.antipode.barrier.Shims;
 import io.antipode.lineage.Lineage;
+import io.antipode.messages.MessageHeaders;
+import io.antipode.messages.UnwaitableShim;
 import io.antipode.request.Recording;
 import io.antipode.request.Scope;
 import io.antipode.request.ScopeBlock;
@@ -131,7 +133,7 @@ public final class RabbitMqInstrumentation {
    * @param headers of the message; null where it has none
    */
   public void began(Scope scope, @Nullable Map<String, Object> headers) {
-    if (!MessageHeaders.hasLineage(headers)) {
+    if (!MessageHeaders.hasLineage(Texts.of(headers))) {
       Recording.recordUnlabelled(scope, datastore);
     }
   }
@@ -147,7 +149,7 @@ public final class RabbitMqInstrumentation {
   }
 
   private MessageHeaders.Received received(@Nullable Map<String, Object> headers) {
-    MessageHeaders.Received received = MessageHeaders.received(headers, datastore);
+    MessageHeaders.Received received = MessageHeaders.received(Texts.of(headers), datastore);
     for (Shim shim : Shims.of(datastore)) {
       if (shim instanceof RabbitMqShim broker) {
         broker.received(headers, received);

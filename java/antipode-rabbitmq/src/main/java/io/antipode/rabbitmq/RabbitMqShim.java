@@ -13,6 +13,11 @@ import io.antipode.barrier.UnreachableException;
 import io.antipode.lineage.Lineage;
 import io.antipode.lineage.Promise;
 import io.antipode.lineage.WriteId;
+import io.antipode.messages.Heard;
+import io.antipode.messages.Ledger;
+import io.antipode.messages.MessageHeaders;
+import io.antipode.messages.Publications;
+import io.antipode.messages.ReceiptsEndpoint;
 import io.antipode.request.Scope;
 import io.antipode.request.ScopeBlock;
 import io.antipode.runtime.Time;
@@ -40,7 +45,7 @@ public final class RabbitMqShim extends Shim {
   private final Link consumer;
   private final Object consuming = new Object();
   private final @Nullable Ledger ledger;
-  private final @Nullable Tap tap;
+  private final @Nullable ExchangeTap tap;
 
   /**
    * One consumed message.
@@ -78,7 +83,7 @@ public final class RabbitMqShim extends Shim {
     this.tap =
         receipts == null || ledger == null || !receipts.hasTap()
             ? null
-            : new Tap(builder.broker, exchange, receipts, ledger, datastore());
+            : new ExchangeTap(builder.broker, exchange, receipts, ledger, datastore());
   }
 
   /**
@@ -207,20 +212,8 @@ public final class RabbitMqShim extends Shim {
 
   /** Learns of a message that this process received. */
   void received(@Nullable Map<String, Object> headers, MessageHeaders.Received message) {
-    if (ledger == null) {
-      return;
-    }
-    try {
-      Promise promise = MessageHeaders.ownPromise(headers);
-      if (promise != null && promise.datastore().equals(datastore())) {
-        ledger.fulfil(promise);
-      }
-    } catch (IllegalArgumentException unreadable) {
-      // Counted where the tap sees it.
-    }
-    WriteId write = message.write();
-    if (write != null && write.datastore().equals(datastore())) {
-      ledger.deliver(write, message.after());
+    if (ledger != null) {
+      Heard.received(ledger, Texts.of(headers), message, datastore());
     }
   }
 
@@ -271,7 +264,7 @@ public final class RabbitMqShim extends Shim {
       Lineage lineage,
       @Nullable Promise fulfils)
       throws IOException {
-    Map<String, Object> given = properties.getHeaders();
+    @Nullable Map<String, Object> given = Texts.of(properties.getHeaders());
     Map<String, Object> headers =
         fulfils == null ? given : MessageHeaders.fulfilling(given, fulfils);
     WriteId write =
@@ -354,7 +347,7 @@ public final class RabbitMqShim extends Shim {
 
   private Message message(GetResponse got) {
     Map<String, Object> headers = got.getProps().getHeaders();
-    MessageHeaders.Received received = MessageHeaders.received(headers, datastore());
+    MessageHeaders.Received received = MessageHeaders.received(Texts.of(headers), datastore());
     received(headers, received);
     return new Message(
         got.getBody(),

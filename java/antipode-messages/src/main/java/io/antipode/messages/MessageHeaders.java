@@ -1,9 +1,9 @@
-package io.antipode.rabbitmq;
+package io.antipode.messages;
 
-import com.rabbitmq.client.LongString;
 import io.antipode.lineage.Lineage;
 import io.antipode.lineage.LineageDecodeException;
 import io.antipode.lineage.LineageText;
+import io.antipode.lineage.LineageTooLargeException;
 import io.antipode.lineage.Promise;
 import io.antipode.lineage.WriteId;
 import io.antipode.propagation.Headers;
@@ -26,9 +26,15 @@ import org.jspecify.annotations.Nullable;
  * that only knows baggage passes it on. {@code antipode-write} names the message's own write;
  * {@code antipode-promise} is the token of a promise that the message fulfils.
  */
-final class MessageHeaders {
+public final class MessageHeaders {
   private static final String WRITE = "antipode-write";
   private static final String PROMISE = "antipode-promise";
+
+  /** What is put there. */
+  public static final List<String> NAMES = List.of(Headers.BAGGAGE, WRITE, PROMISE);
+
+  /** Counts in a bound of a lineage's text, and not in a header. */
+  private static final int MEMBER_BYTES = "antipode=".length();
 
   private MessageHeaders() {}
 
@@ -38,12 +44,12 @@ final class MessageHeaders {
    * @param headers all of them; null where there are none
    * @param text the lineage that they carry; null for none
    */
-  record Sent(@Nullable Map<String, Object> headers, @Nullable String text) {
+  public record Sent(@Nullable Map<String, Object> headers, @Nullable String text) {
     /**
      * Returns the context in which to send: an instrumentation of OpenTelemetry sets the header
      * again, from the baggage that is current then.
      */
-    Context context() {
+    public Context context() {
       Context context = Context.current();
       return text == null
           ? context
@@ -54,12 +60,24 @@ final class MessageHeaders {
     }
 
     /** Returns whether they name the message's own write. */
-    boolean isNamed() {
+    public boolean isNamed() {
       return headers != null && headers.containsKey(WRITE);
     }
 
-    /** Returns the same with another text of the lineage. */
-    Sent carrying(String another) {
+    /** Returns the same with a lineage that is so many bytes shorter; null where none is. */
+    public @Nullable Sent shortened(int excess) {
+      if (text == null || text.length() < excess) {
+        return null;
+      }
+      int room = text.length() - excess + MEMBER_BYTES;
+      try {
+        return carrying(LineageText.leaving(Lineage.deserialize(text), room));
+      } catch (LineageTooLargeException error) {
+        return null;
+      }
+    }
+
+    private Sent carrying(String another) {
       Map<String, Object> changed = new HashMap<>(Objects.requireNonNull(headers));
       String header = MessageHeaders.text(changed.get(Headers.BAGGAGE));
       changed.put(Headers.BAGGAGE, Headers.withMember(header, another));
@@ -68,14 +86,14 @@ final class MessageHeaders {
   }
 
   /** What a message says of itself: what it depends on, without and with its own write. */
-  record Received(Lineage causes, @Nullable WriteId write) {
+  public record Received(Lineage causes, @Nullable WriteId write) {
     /** Returns what its consumer depends on. */
-    Lineage lineage() {
+    public Lineage lineage() {
       return write == null ? causes : causes.append(write);
     }
 
     /** Returns the latest publication of its own publisher that it depends on; 0 for none. */
-    long after() {
+    public long after() {
       if (write == null) {
         return 0;
       }
@@ -103,7 +121,7 @@ final class MessageHeaders {
    * @param headers the application's, which are not touched; null for none
    * @param write the message's own; null for one that names none
    */
-  static Sent outgoing(
+  public static Sent outgoing(
       @Nullable Map<String, Object> headers, @Nullable WriteId write, String datastore) {
     Context context = Context.current();
     Scope scope = Scope.fromContextOrNull(context);
@@ -114,7 +132,7 @@ final class MessageHeaders {
   }
 
   /** Returns headers that carry this lineage in place of the current one. */
-  static Sent carrying(
+  public static Sent carrying(
       @Nullable Map<String, Object> headers, WriteId write, Lineage lineage, String datastore) {
     String ofContext = Baggage.current().getEntryValue(Scope.MEMBER);
     boolean isNone = lineage.isEmpty() && ofContext == null;
@@ -172,7 +190,7 @@ final class MessageHeaders {
   }
 
   /** Returns headers as the application gave them, without a name that was copied. */
-  static Sent plain(@Nullable Map<String, Object> headers) {
+  public static Sent plain(@Nullable Map<String, Object> headers) {
     if (headers == null || !headers.containsKey(WRITE)) {
       return new Sent(headers, null);
     }
@@ -182,7 +200,8 @@ final class MessageHeaders {
   }
 
   /** Returns headers with which a message fulfils a promise. */
-  static Map<String, Object> fulfilling(@Nullable Map<String, Object> headers, Promise promise) {
+  public static Map<String, Object> fulfilling(
+      @Nullable Map<String, Object> headers, Promise promise) {
     Map<String, Object> sent = headers == null ? new HashMap<>() : new HashMap<>(headers);
     sent.put(PROMISE, promise.token());
     return sent;
@@ -196,7 +215,7 @@ final class MessageHeaders {
    *
    * @param datastore from which it was consumed
    */
-  static Received received(@Nullable Map<String, Object> headers, String datastore) {
+  public static Received received(@Nullable Map<String, Object> headers, String datastore) {
     Lineage causes = incoming(headers, datastore);
     try {
       return new Received(causes, ownWrite(headers));
@@ -207,7 +226,7 @@ final class MessageHeaders {
   }
 
   /** Returns whether a message says anything of this library's, readable or not. */
-  static boolean hasLineage(@Nullable Map<String, Object> headers) {
+  public static boolean hasLineage(@Nullable Map<String, Object> headers) {
     if (headers == null || headers.containsKey(WRITE)) {
       return headers != null;
     }
@@ -238,7 +257,7 @@ final class MessageHeaders {
    *
    * @throws IllegalArgumentException if what it names is no single write with a number
    */
-  static @Nullable WriteId ownWrite(@Nullable Map<String, Object> headers) {
+  public static @Nullable WriteId ownWrite(@Nullable Map<String, Object> headers) {
     Object present = headers == null ? null : headers.get(WRITE);
     if (present == null) {
       return null;
@@ -279,10 +298,10 @@ final class MessageHeaders {
   }
 
   /** Returns a header as text; null for a type that no propagator writes. */
-  static @Nullable String text(@Nullable Object header) {
+  public static @Nullable String text(@Nullable Object header) {
     if (header instanceof byte[] bytes) {
       return new String(bytes, StandardCharsets.UTF_8);
     }
-    return header instanceof String || header instanceof LongString ? header.toString() : null;
+    return header instanceof String text ? text : null;
   }
 }

@@ -1,4 +1,4 @@
-package io.antipode.rabbitmq;
+package io.antipode.messages;
 
 import static org.assertj.core.api.Assertions.assertThat;
 

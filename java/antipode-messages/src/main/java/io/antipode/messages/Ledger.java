@@ -1,4 +1,4 @@
-package io.antipode.rabbitmq;
+package io.antipode.messages;
 
 import io.antipode.barrier.Status;
 import io.antipode.barrier.Wake;
@@ -23,7 +23,7 @@ import org.jspecify.annotations.Nullable;
  * seen, because it did not listen yet or no longer remembers, it says so. Without I/O; thread-safe,
  * bounded.
  */
-final class Ledger {
+public final class Ledger {
   /** Publishers remembered; over it the one heard first is forgotten. */
   private static final int MOST_PUBLISHERS = 4_096;
 
@@ -72,7 +72,7 @@ final class Ledger {
   }
 
   /** What is said of a dependency, and why, for people. */
-  record Said(Status status, String cause) {}
+  public record Said(Status status, String cause) {}
 
   /** One publisher: all up to {@code prefix} were seen, and those ahead of a gap. */
   private static final class Publisher {
@@ -121,7 +121,7 @@ final class Ledger {
    * @param nanoTime the clock of ages
    * @param wall the clock that creation times are compared with
    */
-  Ledger(Duration gapAge, LongSupplier nanoTime, InstantSource wall) {
+  public Ledger(Duration gapAge, LongSupplier nanoTime, InstantSource wall) {
     this.gapAge = gapAge.toNanos();
     this.nanoTime = nanoTime;
     this.wall = wall;
@@ -131,7 +131,7 @@ final class Ledger {
   // What is heard.
 
   /** Notes that listening began, again: what passed before may have been missed. */
-  void listening() {
+  public void listening() {
     synchronized (this) {
       epoch++;
       remembersFrom = later(remembersFrom, wall.instant());
@@ -140,7 +140,7 @@ final class Ledger {
   }
 
   /** Notes that a write was routed in this region. */
-  void see(WriteId write) {
+  public void see(WriteId write) {
     if (write.opaqueVersion() != null) {
       return;
     }
@@ -187,7 +187,7 @@ final class Ledger {
    * @param after the latest publication of the same publisher on which it depends, or 0; that one
    *     is visible only by what was seen
    */
-  void deliver(WriteId write, long after) {
+  public void deliver(WriteId write, long after) {
     if (write.opaqueVersion() != null) {
       return;
     }
@@ -201,7 +201,7 @@ final class Ledger {
   }
 
   /** Notes that a message was routed, or received, that fulfils a promise. */
-  void fulfil(Promise promise) {
+  public void fulfil(Promise promise) {
     synchronized (this) {
       fulfilled.put(promise.id(), true);
       if (fulfilled.size() > MOST_FULFILLED) {
@@ -214,7 +214,7 @@ final class Ledger {
   // What that says.
 
   /** Returns what is known of a publication. */
-  synchronized Said judge(WriteId write) {
+  public synchronized Said judge(WriteId write) {
     if (write.opaqueVersion() != null) {
       return new Said(Status.UNDECIDABLE, NO_NUMBER);
     }
@@ -268,7 +268,7 @@ final class Ledger {
    * Returns what is known of a promise. That nothing was seen is no proof that nothing was sent:
    * past its expiry it is not abandoned, but undecidable.
    */
-  synchronized Said judge(Promise promise) {
+  public synchronized Said judge(Promise promise) {
     if (fulfilled.containsKey(promise.id())) {
       return new Said(Status.VISIBLE, "");
     }
@@ -294,7 +294,7 @@ final class Ledger {
   }
 
   /** Makes whoever waits poll again. */
-  void wakeUp() {
+  public void wakeUp() {
     synchronized (this) {
       changes++;
     }

@@ -1,4 +1,4 @@
-package io.antipode.rabbitmq;
+package io.antipode.messages;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
@@ -12,7 +12,6 @@ import io.antipode.request.ScopeBlock;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.List;
 import java.util.Map;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
@@ -82,24 +81,6 @@ class MessageHeadersTest {
           .containsEntry("baggage", whole);
       assertThat(MessageHeaders.carrying(headers, WRITE, many, "news").headers())
           .containsEntry("baggage", whole);
-    }
-  }
-
-  /** What no publisher of ours sent is a lint; of ours, also with an empty lineage, it is none. */
-  @Test
-  void aMessageWithoutALineageIsALint() throws IOException {
-    RabbitMqInstrumentation news = RabbitMqInstrumentation.of("news");
-    for (String baggage : List.of("", "user=1", "antipode=1", "user=1,antipode=unreadable")) {
-      Map<String, Object> headers = baggage.isEmpty() ? null : Map.of("baggage", baggage);
-      try (ScopeBlock request = news.message(headers)) {
-        assertThat(Antipode.current().writes()).isEmpty();
-      }
-    }
-    Settings.configure(held -> before);
-    try (Stream<Path> files = Files.list(folder)) {
-      String records = Files.readString(files.findFirst().orElseThrow());
-      assertThat(records.split("\"message-without-lineage\",\"datastore\":\"news\"", -1))
-          .hasSize(3);
     }
   }
 }

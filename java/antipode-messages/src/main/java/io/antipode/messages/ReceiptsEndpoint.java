@@ -1,4 +1,4 @@
-package io.antipode.rabbitmq;
+package io.antipode.messages;
 
 import io.antipode.barrier.Endpoint;
 import io.antipode.barrier.Observation;
@@ -14,13 +14,13 @@ import org.jspecify.annotations.Nullable;
  * Judges by what was seen: a poll costs no round trip, and what is seen wakes. It is not pinned: a
  * publication that this process received is visible though those before it may not be.
  */
-final class ReceiptsEndpoint implements Endpoint {
+public final class ReceiptsEndpoint implements Endpoint {
   private final Ledger ledger;
   private final @Nullable Tap tap;
   private long changes = -1;
 
   /** Judges by a ledger, which a tap fills; without one consumers do. */
-  ReceiptsEndpoint(Ledger ledger, @Nullable Tap tap) {
+  public ReceiptsEndpoint(Ledger ledger, @Nullable Tap tap) {
     this.ledger = ledger;
     this.tap = tap;
   }
@@ -58,11 +58,7 @@ final class ReceiptsEndpoint implements Endpoint {
   }
 
   private String unseen() {
-    return tap == null
-        ? "no consumer of this process has received it"
-        : "the exchange '"
-            + tap.exchange()
-            + "' has not routed it here: what went to another one is not heard";
+    return tap == null ? "no consumer of this process has received it" : tap.unseen();
   }
 
   private String server() {

@@ -1,4 +1,4 @@
-package io.antipode.rabbitmq;
+package io.antipode.messages;
 
 import io.antipode.barrier.Endpoint;
 import io.antipode.barrier.ReadsFrom;
@@ -7,8 +7,9 @@ import io.antipode.barrier.UnreachableException;
 import java.time.Duration;
 
 /** A datastore of which this process publishes or consumes, without receipts. */
-final class UnwaitableShim extends Shim {
-  UnwaitableShim(String datastore) {
+public final class UnwaitableShim extends Shim {
+  /** Makes a datastore of a name. */
+  public UnwaitableShim(String datastore) {
     super(datastore, ReadsFrom.PRIMARY);
   }
 

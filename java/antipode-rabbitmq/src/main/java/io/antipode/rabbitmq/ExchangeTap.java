@@ -1,12 +1,12 @@
 package io.antipode.rabbitmq;
 
-import com.rabbitmq.client.BasicProperties;
 import com.rabbitmq.client.Channel;
 import com.rabbitmq.client.ConnectionFactory;
 import io.antipode.ConfigurationException;
 import io.antipode.barrier.UnreachableException;
-import io.antipode.lineage.Promise;
-import io.antipode.lineage.WriteId;
+import io.antipode.messages.Heard;
+import io.antipode.messages.Ledger;
+import io.antipode.messages.Tap;
 import io.antipode.runtime.Counts;
 import java.io.IOException;
 import java.util.Map;
@@ -20,7 +20,7 @@ import org.jspecify.annotations.Nullable;
  * its shim: what passes before somebody waits for it must be seen, too. Connects again whenever it
  * must.
  */
-final class Tap {
+final class ExchangeTap implements Tap {
   /** A dead connection is noticed after twice this many seconds. */
   private static final int HEARTBEAT_S = 10;
 
@@ -53,7 +53,7 @@ final class Tap {
    *
    * @throws ConfigurationException if there is no exchange to listen to
    */
-  Tap(
+  ExchangeTap(
       ConnectionFactory broker,
       String exchange,
       Receipts receipts,
@@ -100,13 +100,21 @@ final class Tap {
   }
 
   /** Returns the name of the present queue, new with each connection; empty without one. */
-  String queue() {
+  @Override
+  public String queue() {
     return queue;
   }
 
-  /** Returns why nothing is heard at present; empty while it listens. */
-  String deaf() {
+  @Override
+  public String deaf() {
     return queue.isEmpty() ? "the receipts are not connected: " + cause : "";
+  }
+
+  @Override
+  public String unseen() {
+    return "the exchange '"
+        + exchange
+        + "' has not routed it here: what went to another one is not heard";
   }
 
   /** Stops to listen, and ends the thread; may be called again. */
@@ -184,7 +192,8 @@ final class Tap {
         channel.basicConsume(
             bound,
             true,
-            (tag, message) -> heard(message.getProperties()),
+            (tag, message) ->
+                Heard.routed(ledger, Texts.of(message.getProperties().getHeaders()), datastore),
             tag -> {
               cause = "the broker closed the tap";
               listening.countDown();
@@ -219,34 +228,5 @@ final class Tap {
               + "' (it must exist, and the user may bind to it): "
               + Link.describe(error));
     }
-  }
-
-  private void heard(BasicProperties properties) {
-    @Nullable Map<String, Object> headers = properties.getHeaders();
-    try {
-      Promise promise = MessageHeaders.ownPromise(headers);
-      if (promise != null && promise.datastore().equals(datastore)) {
-        ledger.fulfil(promise);
-      }
-    } catch (IllegalArgumentException error) {
-      unreadable("which promise it fulfils", error);
-    }
-    try {
-      WriteId write = MessageHeaders.ownWrite(headers);
-      if (write != null && write.datastore().equals(datastore)) {
-        ledger.see(write);
-      }
-    } catch (IllegalArgumentException error) {
-      unreadable("its name", error);
-    }
-  }
-
-  private void unreadable(String what, IllegalArgumentException error) {
-    Counts.count("unreadable", datastore);
-    Counts.logOnce(
-        "unreadable",
-        datastore,
-        what,
-        () -> "a publication in '" + datastore + "' says " + what + " unreadably: " + error);
   }
 }

@@ -1,4 +1,4 @@
-package io.antipode.rabbitmq;
+package io.antipode.messages;
 
 import io.antipode.lineage.WriteId;
 import io.antipode.runtime.Time;
@@ -16,7 +16,7 @@ import org.jspecify.annotations.Nullable;
  * most a minute: who begins to listen cannot judge those that were created before. Without I/O;
  * thread-safe.
  */
-final class Publications {
+public final class Publications {
   /** How long a publisher lives. */
   static final Duration ROLL = Duration.ofSeconds(60);
 
@@ -52,7 +52,7 @@ final class Publications {
    *
    * @param byRoutingKey whether readers listen to single routing keys, not to whole exchanges
    */
-  Publications(String datastore, boolean byRoutingKey) {
+  public Publications(String datastore, boolean byRoutingKey) {
     this(datastore, byRoutingKey, System::nanoTime);
   }
 
@@ -84,7 +84,7 @@ final class Publications {
    * Returns the name of the next publication, which must be published or voided. What goes to the
    * default exchange is numbered for each queue.
    */
-  synchronized WriteId next(String exchange, String routingKey) {
+  public synchronized WriteId next(String exchange, String routingKey) {
     Lane lane = new Lane(exchange, byRoutingKey || exchange.isEmpty() ? routingKey : "");
     long now = nanoTime.getAsLong();
     Publisher held = open.get(lane);
@@ -101,7 +101,7 @@ final class Publications {
   }
 
   /** Ends the publisher of what may never be routed: what follows is another's. */
-  synchronized void end(WriteId write) {
+  public synchronized void end(WriteId write) {
     for (Iterator<Publisher> all = open.values().iterator(); all.hasNext(); ) {
       if (all.next().key.equals(write.key())) {
         all.remove();
@@ -111,7 +111,7 @@ final class Publications {
   }
 
   /** Ends all publishers: the channel was closed. */
-  synchronized void endAll() {
+  public synchronized void endAll() {
     open.clear();
   }
 }
