@@ -3,7 +3,7 @@
 # MariaDB's `mysqld`): from Debian's unstable release, with every library it needs, unpacked beside
 # the system and never installed. apt runs on a state of its own, so the machine's lists, sources
 # and packages stay as they are.
-# Usage: fetch_debian.sh <folder> mysqld|mysqlrouter|valkey-server|prometheus; afterwards it is in <folder>/bin.
+# Usage: fetch_debian.sh <folder> mysqld|mysqlrouter|pgbouncer|valkey-server|prometheus; afterwards it is in <folder>/bin.
 # Or of a library of headers alone: fetch_debian.sh <folder> opentelemetry-cpp; afterwards they are in
 # <folder>/opentelemetry-cpp/usr. Quick when it is there.
 set -euo pipefail
@@ -22,10 +22,11 @@ case $program in
         package=mysql-router name=mysqlrouter path=usr/bin/mysqlrouter libraries=usr/lib/mysql-router
         options='--DEFAULT.plugin_folder="$root/usr/lib/mysqlrouter/plugin"'
         ;;
+    pgbouncer) package=pgbouncer name=pgbouncer path=usr/sbin/pgbouncer ;; # under the ISC licence
     valkey-server) package=valkey-server name=valkey path=usr/bin/valkey-server ;;
     prometheus) package=prometheus name=prometheus path=usr/bin/prometheus ;; # under the Apache License 2.0
     opentelemetry-cpp) package=opentelemetry-cpp-dev name=opentelemetry-cpp headers=usr/include/opentelemetry ;;
-    *) echo "error: it can fetch mysqld, mysqlrouter, valkey-server, prometheus and opentelemetry-cpp, not $program" >&2 && exit 1 ;;
+    *) echo "error: it can fetch mysqld, mysqlrouter, pgbouncer, valkey-server, prometheus and opentelemetry-cpp, not $program" >&2 && exit 1 ;;
 esac
 root=$folder/$name
 wrapper=$folder/bin/$program

@@ -11,10 +11,11 @@ declare -A fetch_by=([mongod]="tools/fetch_mongodb.sh .stores"
     [mysqld]="tools/fetch_debian.sh .stores mysqld"
     [activemq.jar]="tools/fetch_activemq.sh .stores"
     [weed]="tools/fetch_seaweedfs.sh .stores"
-    [mysqlrouter]="tools/fetch_debian.sh .stores mysqlrouter")
+    [mysqlrouter]="tools/fetch_debian.sh .stores mysqlrouter"
+    [pgbouncer]="tools/fetch_debian.sh .stores pgbouncer")
 # The proxies that the tests of a store put before it.
 declare -A proxies_of=([redis]="haproxy nutcracker" [mongodb]=haproxy [mysql]="haproxy mysqlrouter"
-    [mariadb]=haproxy)
+    [mariadb]=haproxy [postgresql]="haproxy pgbouncer")
 # The package of a server that is called otherwise, and what the client mysqlclient compiles against.
 declare -A package_of=([mariadbd]=mariadb-server)
 headers=(libmariadb-dev pkg-config)
@@ -48,15 +49,15 @@ want() {
 
 for store in "$@"; do
     server=${server_of[$store]:-}
-    if [[ $store == embedded || $store =~ ^(dynamodb|postgresql|s3|sns)$ ]]; then  # Of Python alone.
-        continue
+    if [[ $store == embedded || $store =~ ^(dynamodb|postgresql|s3|sns)$ ]]; then
+        server=  # Packages of Python bring it.
     elif [[ -z $server ]]; then
         echo "error: no such store: $store; there are: embedded dynamodb postgresql s3 sns ${!server_of[*]}" >&2
         exit 1
     elif have "$server"; then
         echo "$store: $server is here"
     fi
-    for program in "$server" ${proxies_of[$store]:-}; do
+    for program in $server ${proxies_of[$store]:-}; do
         want "$program"
     done
 done

@@ -1,7 +1,8 @@
-"""Real proxies before real servers: HAProxy, MySQL Router, twemproxy, as processes of the tests."""
+"""Real proxies before real servers: HAProxy, MySQL Router, PgBouncer, twemproxy, as processes."""
 
 from __future__ import annotations
 
+import os
 import socket
 import tempfile
 from contextlib import ExitStack, closing, contextmanager
@@ -54,6 +55,18 @@ destinations = {servers}
 routing_strategy = round-robin
 protocol = classic
 """
+_PGBOUNCER = """\
+[databases]
+* = {target}
+[pgbouncer]
+listen_addr = {address.host}
+listen_port = {address.port}
+unix_socket_dir =
+auth_type = any
+pool_mode = {mode}
+default_pool_size = {connections}
+server_round_robin = 1
+"""
 
 
 @contextmanager
@@ -86,6 +99,22 @@ def twemproxy(server: Address) -> Iterator[Address]:
 
 
 @contextmanager
+def pgbouncer(
+    server: Address, *, user: str, password: str, mode: str = "transaction"
+) -> Iterator[Address]:
+    """PgBouncer: a transaction, or a session, stays on one of its connections to *server*."""
+    target = f"host={server.host} port={server.port} user={user} password={password}"
+    with closing(ReservedPort()) as clients:
+        connections = 4 if mode == "transaction" else 20  # So that transactions change connections.
+        config = _PGBOUNCER.format(
+            address=clients.address, target=target, mode=mode, connections=connections
+        )
+        unprivileged = ["-u", "nobody"] if os.geteuid() == 0 else []  # It refuses to run as root.
+        with _running("pgbouncer", [*unprivileged, "config"], config, clients.address):
+            yield clients.address
+
+
+@contextmanager
 def _ports() -> Iterator[tuple[Address, Address]]:
     """Where a proxy takes clients, and where it can be asked whether it runs."""
     with closing(ReservedPort()) as clients, closing(ReservedPort()) as probe:
@@ -105,6 +134,6 @@ def _running(name: str, options: list[str], config: str, probe: Address) -> Iter
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="antipode-")))
         (directory / "config").write_text(config, encoding="ascii")
         process = ServerProcess(name, [str(program), *options], directory=directory, ready=ready)
-        stack.callback(process.stop)
+        stack.callback(process.kill)  # They keep nothing, and PgBouncer would wait for its clients.
         process.start()
         yield

@@ -19,7 +19,7 @@ from ._position import HAZARDS, LsnError
 from ._promises import explained, records
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from antipode import Promise, WriteId
 
@@ -183,6 +183,11 @@ class Line:
         return " ".join(text.split()) or "the connection failed"
 
     @property
+    def backend(self) -> int:
+        """The number of its process, as the handshake had it."""
+        return int(self._connection.backend_pid)
+
+    @property
     def quiet(self) -> bool:
         """Whether it lives, and nothing came that was not asked for. Asks the system alone."""
         try:
@@ -253,9 +258,23 @@ class PostgreSQLEndpoint(Endpoint):
     """
 
     def __init__(
-        self, datastore: str, settings: ServerSettings, *, timeout_s: float, promised_in: str = ""
+        self,
+        datastore: str,
+        settings: ServerSettings,
+        *,
+        timeout_s: float,
+        promised_in: str = "",
+        require: Callable[[State, int], None] = lambda _, __: None,
     ) -> None:
         """Connect within *timeout_s*, and find out what this user may ask.
+
+        Args:
+            datastore: its logical name.
+            settings: how to connect.
+            timeout_s: for how long to try.
+            promised_in: the table of promises.
+            require: is called with each state, and the number of the connection's process, and
+                raises where another server may answer than clients read.
 
         Raises:
             Unreachable: not now.
@@ -263,6 +282,7 @@ class PostgreSQLEndpoint(Endpoint):
         """
         self._datastore = datastore
         self._promised_in = promised_in
+        self._require = require
         self._looked_s = inf
         self._server = ""
         self._line = settings.connect(timeout_s=timeout_s)
@@ -287,8 +307,10 @@ class PostgreSQLEndpoint(Endpoint):
         Raises:
             Unreachable: the connection failed.
             Refused: the server does not let this user poll.
+            ConfigurationError: it need not be the one that clients read.
         """
         state, self.how = self._answer(look(self.how), timeout_s)
+        self._require(state, self._line.backend)
         return state
 
     def observe(self, writes: Collection[WriteId], *, timeout_s: float) -> Observation:

@@ -90,8 +90,9 @@ def instrument_connection(
             psycopg2 see :func:`connection_factory`.
         datastore: the name that every service spells alike.
         reads_from: where its reads go.
-        one_server: True states that the address is one server's. With False, for a balancer,
-            ``at="now"`` does not poll it. None: as far as the connection shows.
+        one_server: True states that the address, perhaps a pooler's, leads to one server. With
+            False, for a balancer, ``at="now"`` does not poll it. None: as far as the connection
+            shows.
         promise_table: the table of promises (:func:`promises_ddl`), perhaps ``schema.table``.
         readonly_functions: functions that write nothing, as statements name them.
         barriers: ``auto`` or ``explicit``, for this client; None: as configured.

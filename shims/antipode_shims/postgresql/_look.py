@@ -40,6 +40,7 @@ _PLACE = (
     " ELSE left(pg_walfile_name(pg_current_wal_flush_lsn()), 8) END AS timeline,"
     " (SELECT system_identifier FROM pg_control_system()) AS system,"
     " extract(epoch FROM pg_postmaster_start_time())::text AS started,"
+    " pg_backend_pid() AS backend,"
     " EXISTS (SELECT FROM pg_stat_wal_receiver) AS receiving,"
     " (SELECT received_tli FROM pg_stat_wal_receiver WHERE status = 'streaming') AS received"
     " FROM (SELECT pg_is_in_recovery() AS r) AS s OFFSET 0"

@@ -139,6 +139,7 @@ class State:
         receiving: whether a receiver of the log runs.
         chain: the timelines that lead to its own; None where it is not known.
         unseen: whether its receiver, once it streams, would show what is not known.
+        backend: the number of the process that answered; 0 where it is not known.
         leaves: where the next timeline, whose history the server has already, leaves its own.
     """
 
@@ -151,6 +152,7 @@ class State:
     chain: tuple[Span, ...] | None = None
     leaves: int | None = None
     unseen: bool = False
+    backend: int = 0
 
     @property
     def server(self) -> str:
@@ -205,6 +207,7 @@ def parse_state(rows: Sequence[Mapping[str, str | None]]) -> State:
         chain=parse_history(row["history"], timeline) if known else None,
         leaves=leaves,
         unseen=row["rights"] == "stream" and timeline == 1 and not known,
+        backend=int(row.get("backend") or 0),
     )
 
 

@@ -105,6 +105,7 @@ class SyncHolding(Holding):
         Raises:
             UnmetError: as :func:`antipode.shim.floor`.
             StaleSnapshot: it would read from an older snapshot.
+            ConfigurationError: it has to wait, and another server may be read than is asked.
         """
         tap, session = self._antipode, self._antipode_session()
         found, held = tap.starts(call.sql, session, opens=call.opens)
@@ -137,7 +138,8 @@ class SyncHolding(Holding):
 
         def look(timeout_s: float) -> Observation:
             tap.until_s = time.monotonic() + timeout_s + LATE_S
-            seen[:] = [converse(tap.look(held), self._antipode_ask)]
+            steps = tap.look(held, self._antipode_backend().pid)
+            seen[:] = [converse(steps, self._antipode_ask)]
             return seen[0]
 
         held.hold(look, watcher=shared_watcher(tap.shim), places=tap.places)
@@ -212,7 +214,8 @@ class AsyncHolding(Holding):
 
         async def look(timeout_s: float) -> Observation:
             tap.until_s = time.monotonic() + timeout_s + LATE_S
-            seen[:] = [await converse_async(tap.look(held), self._antipode_ask)]
+            steps = tap.look(held, self._antipode_backend().pid)
+            seen[:] = [await converse_async(steps, self._antipode_ask)]
             return seen[0]
 
         await held.hold_async(look, watcher=shared_watcher(tap.shim), places=tap.places)

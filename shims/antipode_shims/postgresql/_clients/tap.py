@@ -286,18 +286,29 @@ class Tap:
         Raises:
             Read: that server does not show that *backend* has an open transaction, and no snapshot.
         """
-        seen = yield from self.look(held)
+        seen = yield from self.look(held, None)
         # Afterwards: whoever takes the snapshot, it will be later than what was seen.
         if (yield UNREAD.format(**backend._asdict()))[0]["unread"] != "t":
             raise Read
         return seen
 
-    def look(self, held: Floor) -> Asking[Observation]:
-        """Poll once, on the connection that reads, for what *held* demands."""
+    def look(self, held: Floor, backend: int | None) -> Asking[Observation]:
+        """Poll once, on the connection that reads, for what *held* demands.
+
+        Args:
+            held: what the read must see.
+            backend: the number of the connection's process, as its handshake had it; None where
+                another connection is asked.
+
+        Raises:
+            ConfigurationError: another server may be read.
+        """
         try:
             state = yield from self.shim.look()
         except (Refused, LsnError) as error:
             return Observation(self._server, {}, causes=dict.fromkeys(held.writes, str(error)))
+        if backend is not None:
+            self.shim.require(state, backend)
         self._server = state.server
         shown = observation(state, held.writes)
         if not held.promises:

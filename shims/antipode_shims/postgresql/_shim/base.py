@@ -6,7 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from antipode import Lineage, WriteId
+from antipode import ConfigurationError, Lineage, WriteId
 from antipode.shim import (
     ServerShim,
     Unreachable,
@@ -94,6 +94,8 @@ class BasePostgreSQLShim(ServerShim):
         promise_table: where the records of promises are.
         readonly_functions: the functions of the application's that write nothing.
         own_logs: keys of the logs to which its clients were seen to write.
+        pooled: why the server that is read need not be the one that is asked; empty as long as
+            each connection leads to one, or the application states it.
         promises: whether its endpoints ask for promises.
     """
 
@@ -115,6 +117,7 @@ class BasePostgreSQLShim(ServerShim):
         Raises:
             ConfigurationError: an option is not one of its values.
         """
+        self._stated = one_server is True or reads_from == "primary"
         one_server = settings.one_server if one_server is None else one_server
         self.promise_table = check_name(promise_table)  # Before the server is claimed.
         self.readonly_functions = frozenset(name.lower() for name in readonly_functions)
@@ -127,6 +130,7 @@ class BasePostgreSQLShim(ServerShim):
         self.settings = settings
         self.abandons = reads_from == "primary"
         self.own_logs: set[str] = set()
+        self.pooled = ""
         self._logs: dict[str, Log] = {}
         self._rights: str | None = None
         self._hidden: frozenset[str] | None = None
@@ -139,8 +143,39 @@ class BasePostgreSQLShim(ServerShim):
             Unreachable: not now.
         """
         return PostgreSQLEndpoint(
-            self.datastore, self.settings, timeout_s=timeout_s, promised_in=self.promise_table
+            self.datastore,
+            self.settings,
+            timeout_s=timeout_s,
+            promised_in=self.promise_table,
+            require=self.require,
         )
+
+    def reached(self, state: State, backend: int) -> None:
+        """Note which server a connection led to.
+
+        A pooler that speaks the protocol accepts connections itself, and numbers them itself. One
+        that is seen is there for all connections of the client.
+
+        Args:
+            state: of the server that answered.
+            backend: the number of the connection's process, as its handshake had it.
+        """
+        if not self._stated and state.backend != backend:
+            self.pooled = (
+                f"a pooler accepted this connection (as process {backend}; process {state.backend} "
+                "answers), so that the server that is read need not be the one that is asked: "
+                "where its address leads to one server, state that by one_server=True"
+            )
+
+    def require(self, state: State, backend: int) -> None:
+        """Refuse a connection on which nobody can wait for reads; as :meth:`reached` takes it.
+
+        Raises:
+            ConfigurationError: another server may be read.
+        """
+        self.reached(state, backend)
+        if self.pooled:
+            raise ConfigurationError(f"reads of {self.datastore!r} cannot wait: {self.pooled}")
 
     def log_start(self, key: str) -> WriteId | None:
         """The first position of a timeline: system identifiers are unique."""
@@ -306,9 +341,16 @@ class BasePostgreSQLShim(ServerShim):
             return state.log
         return None
 
-    def covering(self, state: State | None) -> Lineage:
-        """What a read may have seen, from what its server showed after it; None for nothing."""
-        if state is None or (covers := state.covers) is None:
+    def covering(self, state: State | None, backend: int) -> Lineage:
+        """What a read may have seen, from what its server showed after it; None for nothing.
+
+        Args:
+            state: of the server.
+            backend: as :meth:`reached` takes it.
+        """
+        if state is not None:
+            self.reached(state, backend)
+        if self.pooled or state is None or (covers := state.covers) is None:
             count("unsampled_read", self.datastore)
             return Lineage(incomplete=[(self.datastore, "unsampled")])
         return Lineage([self.write_of(*covers, exact=False)])

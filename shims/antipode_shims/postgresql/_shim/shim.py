@@ -41,7 +41,7 @@ class PostgreSQLShim(PostgreSQLTable2, SyncTable2):
             state = converse(self.look(), raw._antipode_ask)  # noqa: SLF001
         except Exception:  # noqa: BLE001 - the value is there
             state = None
-        return value, lineage.merge(self.covering(state))
+        return value, lineage.merge(self.covering(state, raw._antipode_backend().pid))  # noqa: SLF001
 
     def fulfil_by(self, connection: Any, promise: Promise | str) -> None:
         """Fulfil *promise* in the transaction of *connection*."""
@@ -74,7 +74,7 @@ class PostgreSQLAsyncShim(PostgreSQLTable2, AsyncTable2):
             state = await converse_async(self.look(), raw._antipode_ask)  # noqa: SLF001
         except Exception:  # noqa: BLE001 - the value is there
             state = None
-        return value, lineage.merge(self.covering(state))
+        return value, lineage.merge(self.covering(state, raw._antipode_backend().pid))  # noqa: SLF001
 
     async def fulfil_by(self, connection: Any, promise: Promise | str) -> None:
         """As :meth:`PostgreSQLShim.fulfil_by`."""
