@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import benchmarks
+from antipode_testing import ServerMissing
+from antipode_testing.servers.postgresql.install import programs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,9 +39,10 @@ _SERVERS = {
     "mysql": ("mysqld", "--version"),
     "mariadb": ("mariadbd", "--version"),
     "mongodb": ("mongod", "--version"),
+    "postgresql": ("postgres", "--version"),
     "rabbitmq": ("rabbitmqctl", "version"),
 }
-_VERSION = re.compile(r"\d+\.\d+\.\d+")
+_VERSION = re.compile(r"\d+\.\d+(\.\d+)?")
 _TIMEOUT_S = 30.0
 #: How long is looked at how busy the machine is.
 _LOOK_S = 0.5
@@ -137,8 +140,10 @@ def _package(name: str) -> str:
 def _server(store: str, command: tuple[str, ...]) -> str:
     """The version that a server says of itself; Debian's mysqld may be MariaDB's, which is none."""
     try:
+        if store == "postgresql":  # It lies in a wheel.
+            command = (str(programs() / command[0]), *command[1:])
         line = _said(*command).partition("\n")[0]
-    except (OSError, subprocess.SubprocessError):
+    except (ServerMissing, OSError, subprocess.SubprocessError):
         return ""
     found = _VERSION.search(line)
     return "" if found is None or (store == "mysql" and "MariaDB" in line) else found.group()

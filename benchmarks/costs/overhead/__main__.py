@@ -14,8 +14,8 @@ from benchmarks._machine import versions
 from benchmarks._processors import AS_IS, AS_IS_HELP, AS_IS_ROUNDS, ROUNDS, steady
 from benchmarks._report import Start, write
 
-from ._clients import CLIENTS, PACKAGES
 from ._measure import CALLS, Measured, measure
+from ._registry import CLIENTS, PACKAGES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

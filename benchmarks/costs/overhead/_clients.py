@@ -1,22 +1,19 @@
-"""The clients that are compared: one call that writes and one that reads, plain or instrumented."""
+"""One call that writes and one that reads, plain or instrumented, by client."""
 
 from __future__ import annotations
 
 import itertools
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from typing_extensions import Self
 
     from antipode.shim import ReadsFrom
     from antipode_testing import Address
 
 #: Beside each value: servers leave out a write that changes nothing.
-_versions = itertools.count()
+versions = itertools.count()
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS overhead"
     " (id INT PRIMARY KEY, value BLOB NOT NULL, version INT NOT NULL)"
@@ -128,7 +125,7 @@ class PyMySQLClient:
             self._cursor = self._connection.cursor()
 
     def write(self, number: int) -> None:
-        row = number, VALUE, next(_versions)
+        row = number, VALUE, next(versions)
         self._cursor.execute("REPLACE INTO overhead VALUES (%s, %s, %s)", row)
 
     def read(self, number: int) -> None:
@@ -143,17 +140,19 @@ class PyMySQLClient:
 
 
 class SQLAlchemyClient:
-    """SQLAlchemy Core over PyMySQL: a transaction for each write, a connection held for reads."""
+    """SQLAlchemy Core: a transaction for each write, a connection held for reads."""
+
+    driver = "mysql+pymysql"
+    table = _TABLE
+    upsert = "REPLACE INTO overhead VALUES (:id, :value, :version)"
 
     def __init__(
         self, server: Server, *, instrumented: bool, reads_from: ReadsFrom = "primary"
     ) -> None:
         import sqlalchemy
 
-        from antipode_shims.mysql import instrument_engine
-
         url = sqlalchemy.URL.create(
-            "mysql+pymysql",
+            self.driver,
             username=server.user,
             password=server.password,
             host=server.address.host,
@@ -162,15 +161,21 @@ class SQLAlchemyClient:
         )
         self._engine = sqlalchemy.create_engine(url)
         if instrumented:
-            instrument_engine(self._engine, datastore=DATASTORE, reads_from=reads_from)
+            self._shim.instrument_engine(self._engine, datastore=DATASTORE, reads_from=reads_from)
         with self._engine.begin() as connection:
-            connection.execute(sqlalchemy.text(_TABLE))
-        self._write = sqlalchemy.text("REPLACE INTO overhead VALUES (:id, :value, :version)")
+            connection.execute(sqlalchemy.text(self.table))
+        self._write = sqlalchemy.text(self.upsert)
         self._read = sqlalchemy.text("SELECT value FROM overhead WHERE id = :id")
+
+    @property
+    def _shim(self) -> Any:  # noqa: ANN401 - a store's module
+        from antipode_shims import mysql
+
+        return mysql
 
     def write(self, number: int) -> None:
         with self._engine.begin() as connection:
-            row = {"id": number, "value": VALUE, "version": next(_versions)}
+            row = {"id": number, "value": VALUE, "version": next(versions)}
             connection.execute(self._write, row)
 
     def read(self, number: int) -> None:
@@ -178,53 +183,8 @@ class SQLAlchemyClient:
             connection.execute(self._read, {"id": number}).fetchone()
 
     def close(self) -> None:
-        from antipode_shims.mysql import uninstrument_engine
-
-        uninstrument_engine(self._engine)
+        self._shim.uninstrument_engine(self._engine)
         self._engine.dispose()
-
-
-class PsycopgClient:
-    """psycopg 3 in autocommit mode: an upsert and ``SELECT`` by the primary key."""
-
-    def __init__(
-        self, server: Server, *, instrumented: bool, reads_from: ReadsFrom = "primary"
-    ) -> None:
-        import psycopg
-
-        from antipode_shims.postgresql import instrument_connection
-
-        self._connection: Any = psycopg.connect(
-            host=server.address.host,
-            port=server.address.port,
-            user=server.user,
-            password=server.password,
-            dbname=server.database,
-            autocommit=True,
-        )
-        self._connection.execute(
-            "CREATE TABLE IF NOT EXISTS overhead"
-            " (id int PRIMARY KEY, value bytea NOT NULL, version bigint NOT NULL)"
-        )
-        if instrumented:
-            instrument_connection(self._connection, datastore=DATASTORE, reads_from=reads_from)
-
-    def write(self, number: int) -> None:
-        row = number, VALUE, next(_versions)
-        self._connection.execute(
-            "INSERT INTO overhead VALUES (%s, %s, %s) ON CONFLICT (id)"
-            " DO UPDATE SET value = EXCLUDED.value, version = EXCLUDED.version",
-            row,
-        )
-
-    def read(self, number: int) -> None:
-        self._connection.execute("SELECT value FROM overhead WHERE id = %s", (number,)).fetchone()
-
-    def close(self) -> None:
-        from antipode_shims.postgresql import uninstrument_connection
-
-        uninstrument_connection(self._connection)
-        self._connection.close()
 
 
 class MongoDBClient:
@@ -243,7 +203,7 @@ class MongoDBClient:
         self._collection: Any = self._client.benchmarks.overhead
 
     def write(self, number: int) -> None:
-        document = {"value": VALUE, "version": next(_versions)}
+        document = {"value": VALUE, "version": next(versions)}
         self._collection.replace_one({"_id": number}, document, upsert=True)
 
     def read(self, number: int) -> None:
@@ -254,28 +214,3 @@ class MongoDBClient:
 
         uninstrument_client(self._client)
         self._client.close()
-
-
-#: By name: the store it needs, the client, and how many times the plain client's median a call on
-#: loopback may take.
-CLIENTS: dict[str, tuple[str, Make, float]] = {
-    "redis-py": ("redis", RedisClient, 1.5),
-    "PyMySQL, MySQL": ("mysql", PyMySQLClient, 1.15),
-    "SQLAlchemy, MySQL": ("mysql", SQLAlchemyClient, 1.15),
-    "PyMySQL, MariaDB": ("mariadb", PyMySQLClient, 1.15),
-    "psycopg": ("postgresql", PsycopgClient, 1.15),
-    "PyMongo": ("mongodb", MongoDBClient, 1.15),
-}
-#: What is installed of them, and what they are instrumented with.
-PACKAGES = ("opentelemetry-api", "redis", "PyMySQL", "psycopg", "SQLAlchemy", "pymongo")
-#: The same with half a millisecond of network, whatever the client.
-NETWORK_BOUND = 1.10
-
-
-@contextmanager
-def running(store: str) -> Iterator[Any]:
-    """A primary and its replica, as every primary that matters has one."""
-    from antipode_testing.lab import topology_class
-
-    with topology_class(store)() as topology:
-        yield topology

@@ -14,8 +14,9 @@ from antipode import Lineage, WriteId
 from benchmarks._statistics import Summary, bound_of, percentile
 
 from . import _dry_run
-from ._clients import CLIENTS, NETWORK_BOUND, Server, running
+from ._clients import Server
 from ._network import network
+from ._registry import CLIENTS, NETWORK_BOUND, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from benchmarks._machine import versions
 from benchmarks._statistics import Summary
 from benchmarks.costs._reports import read
 from benchmarks.costs.overhead import __main__ as program
 from benchmarks.costs.overhead import _measure
-from benchmarks.costs.overhead._clients import CLIENTS
 from benchmarks.costs.overhead._network import network
+from benchmarks.costs.overhead._registry import CLIENTS, PACKAGES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -111,3 +112,10 @@ def test_the_network_delays_each_way() -> None:
                 spans_s.append(time.perf_counter() - began_s)
             echo.join()
     assert 0.02 <= min(spans_s) < 0.05
+
+
+def test_the_versions_of_all_that_is_measured_are_asked_for() -> None:
+    """Of each client's package, and of each store's server, wherever that is."""
+    asked = versions(PACKAGES, sorted({store for store, _, _ in CLIENTS.values()}))
+    assert set(PACKAGES) < set(asked)
+    assert asked["postgresql server"]
