@@ -6,7 +6,8 @@ import io.antipode.barrier.Observation;
 import io.antipode.barrier.Places;
 import io.antipode.barrier.StaleRead;
 import io.antipode.barrier.Status;
-import io.antipode.barrier.UnreachableException;
+import io.antipode.jdbc.BorrowedConnection;
+import io.antipode.jdbc.Called;
 import io.antipode.lineage.Lineage;
 import io.antipode.mysql.Session.Due;
 import io.antipode.mysql.Session.End;
@@ -22,25 +23,16 @@ import java.sql.Statement;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Set;
-import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Function;
 import java.util.logging.Level;
 import java.util.logging.Logger;
-import java.util.stream.IntStream;
-import java.util.stream.LongStream;
-import net.ttddyy.dsproxy.ConnectionInfo;
 import net.ttddyy.dsproxy.ExecutionInfo;
 import net.ttddyy.dsproxy.QueryInfo;
-import net.ttddyy.dsproxy.listener.MethodExecutionContext;
-import net.ttddyy.dsproxy.listener.MethodExecutionListener;
-import net.ttddyy.dsproxy.listener.QueryExecutionListener;
-import net.ttddyy.dsproxy.proxy.ProxyConfig;
 import net.ttddyy.dsproxy.proxy.ResultSetProxyLogic;
-import net.ttddyy.dsproxy.proxy.SimpleResultSetProxyLogic;
 import org.jspecify.annotations.Nullable;
 
 /** A connection while the application has it: what happens before and after each of its calls. */
-final class Lent implements QueryExecutionListener, MethodExecutionListener {
+final class Lent extends BorrowedConnection {
   private static final Logger LOG = Logger.getLogger("antipode");
 
   private final MySqlShim shim;
@@ -54,15 +46,6 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
   /** Stores lineages with rows; null where nothing does. */
   private final @Nullable Beside beside;
 
-  /** Of the pool that lends it. */
-  private final Places places;
-
-  /** The read that waits now; null for none. */
-  private volatile @Nullable ReadWait waiting;
-
-  /** Counts the read in flight once it is answered, if it may be stale. */
-  private StaleRead stale = new StaleRead();
-
   /** What the statement in flight may do. */
   private Set<Effect> flight = Set.of();
 
@@ -72,14 +55,10 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
   /** That reply, where it may report a write. */
   private Tap.@Nullable Unread unread;
 
-  /** Held while the application, or the library, has a statement on the connection. */
-  private final ReentrantLock using = new ReentrantLock();
-
   /** What the open transaction may have left that no rollback undoes; null for nothing. */
   private volatile @Nullable Lasting lasting;
 
   private boolean isUncommitted;
-  private boolean isClosed;
 
   Lent(
       MySqlShim shim,
@@ -87,8 +66,8 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
       Function<Wire, Tap> taps,
       @Nullable Migrated migrated,
       Places places) {
+    super(shim, places);
     this.shim = shim;
-    this.places = places;
     this.wire = wire;
     this.tap = taps.apply(wire);
     this.session = tap.session();
@@ -161,10 +140,12 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
   // Statements.
 
   @Override
-  public void beforeQuery(ExecutionInfo execution, List<QueryInfo> queries) {
-    if (isClosed) {
-      return;
-    }
+  protected Connection driver() {
+    return wire.connection();
+  }
+
+  @Override
+  protected void beforeStatements(ExecutionInfo execution, List<QueryInfo> queries) {
     settleStream();
     prepare();
     flight = effects(execution, queries);
@@ -176,41 +157,25 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
       Beside rows = beside;
       asking(() -> rows.before(execution.getStatement(), queries, flight));
     }
-    using.lock();
+    using().lock();
     tap.starts(flight, Known.UNKNOWN);
   }
 
-  private interface Question {
-    void ask() throws SQLException;
+  @Override
+  protected String rewritten(String sql) throws SQLException {
+    return beside == null ? sql : beside.reading(sql);
   }
 
-  /** Asks something on the connection on behalf of the application, which gets the error. */
-  private static void asking(Question question) {
-    try {
-      question.ask();
-    } catch (SQLException error) {
-      throw thrown(error);
-    }
+  @Override
+  protected boolean observes(ResultSet rows) throws SQLException {
+    return super.observes(rows) || (beside != null && ShownRows.hidden(rows) > 0);
   }
 
-  /** Returns a statement as it is sent. */
-  String sent(String sql) {
-    try {
-      return beside == null || isClosed ? sql : beside.reading(sql);
-    } catch (SQLException error) {
-      throw thrown(error);
-    }
-  }
-
-  /** Returns a result as the application sees it. */
-  ResultSetProxyLogic rows(ResultSet rows, ConnectionInfo info, ProxyConfig config) {
-    ResultSetProxyLogic plain = new SimpleResultSetProxyLogic(rows, info, config);
-    try {
-      int hidden = beside == null ? 0 : ShownRows.hidden(rows);
-      return beside == null || hidden == 0 ? plain : beside.rows(rows, hidden, plain);
-    } catch (SQLException error) {
-      throw thrown(error);
-    }
+  @Override
+  protected ResultSetProxyLogic shown(ResultSet rows, ResultSetProxyLogic plain)
+      throws SQLException {
+    int hidden = beside == null ? 0 : ShownRows.hidden(rows);
+    return beside == null || hidden == 0 ? plain : beside.rows(rows, hidden, plain);
   }
 
   private Set<Effect> effects(ExecutionInfo execution, List<QueryInfo> queries) {
@@ -244,7 +209,7 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
 
   /** Holds back what reads, or may take the snapshot from which others read, as barriers demand. */
   private void await(Set<Effect> effects, @Nullable Statement statement) {
-    stale = new StaleRead();
+    StaleRead stale = newStale();
     boolean reads = effects.contains(Effect.READS);
     boolean writes = effects.contains(Effect.WRITES);
     boolean mayOpen =
@@ -274,29 +239,11 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
       return;
     }
     link = Link.on(wire.connection(), facts);
-    try {
-      int kept = wire.connection().getNetworkTimeout();
-      ReadWait read = new ReadWait(shim, tap, link, places, statement);
-      waiting = read;
-      try {
-        read.hold(floor, verdict);
-      } finally {
-        waiting = null;
-        restore(kept);
-      }
-    } catch (UnreachableException error) {
-      // This connection's own: the application gets its driver's error, as without the library.
-      throw thrown(error.getCause() instanceof SQLException own ? own : error);
-    } catch (InterruptedException error) {
-      Thread.currentThread().interrupt();
-      throw thrown(new SQLException("interrupted while a barrier held the read back", error));
-    } catch (Exception error) {
-      throw thrown(error);
-    }
+    hold(statement, call -> new ReadWait(shim, tap, link, call).hold(floor, verdict));
   }
 
-  /** Looks once for a floor, before a statement; null where its read says why it cannot wait. */
-  @Nullable Observation look(Floor floor) {
+  @Override
+  protected @Nullable Observation poll(Floor floor) {
     Facts facts = tap.facts();
     boolean isKnown = facts != null && floor.promises().isEmpty();
     if (!isKnown || session.judge(floor, EnumSet.of(Effect.READS)) != Verdict.HOLD) {
@@ -319,42 +266,14 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
     }
   }
 
-  private void restore(int timeout) throws SQLException {
-    if (!wire.connection().isClosed()) {
-      wire.connection().setNetworkTimeout(Runnable::run, timeout);
-    }
-  }
-
-  /** Returns nothing: lets a checked exception pass that the calls of JDBC declare. */
-  @SuppressWarnings({"unchecked", "TypeParameterUnusedInFormals"})
-  private static <E extends Throwable> RuntimeException thrown(Throwable error) throws E {
-    throw (E) error;
-  }
-
   @Override
-  public void afterQuery(ExecutionInfo execution, List<QueryInfo> queries) {
-    try {
-      if (!isClosed) {
-        answered(execution);
-      }
-    } finally {
-      release();
-    }
-  }
-
-  private void release() {
-    if (using.isHeldByCurrentThread()) {
-      using.unlock();
-    }
-  }
-
-  private void answered(ExecutionInfo execution) {
+  protected void afterStatements(ExecutionInfo execution) {
     Throwable error = execution.getThrowable();
     if (error != null) {
       failed(error);
       return;
     }
-    stale.answered();
+    stale().answered();
     if (beside != null) {
       beside.after();
     }
@@ -383,131 +302,58 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
     }
   }
 
-  private static long changed(@Nullable Object result) {
-    if (result instanceof Number count) {
-      return count.longValue();
-    }
-    if (result instanceof int[] counts) {
-      return IntStream.of(counts).filter(count -> count != 0).count();
-    }
-    if (result instanceof long[] counts) {
-      return LongStream.of(counts).filter(count -> count != 0).count();
-    }
-    return -1;
-  }
-
   // Other calls.
 
   @Override
-  public void beforeMethod(MethodExecutionContext call) {
-    if (isClosed) {
-      return;
-    }
-    String name = call.getMethod().getName();
-    if (name.equals("cancel")) {
-      ReadWait read = waiting;
-      if (read != null) {
-        read.cancel(call.getTarget());
-      }
-      return;
-    }
-    if (call.getTarget() instanceof Connection && isEnd(name)) {
-      settleStream();
-      if (beside != null) {
-        beside.settle(name.equals("close"));
-      }
-      isUncommitted = session.transaction().isUncommitted();
-      settleLasting(name.equals("close"));
-      return;
-    }
-    Called called = Called.of(call);
-    if (called == null) {
-      return;
-    }
-    if (called == Called.ROW_WRITE && beside != null) {
-      asking(beside::beforeRow);
-    }
-    before(called.effects(), autocommit(call));
-  }
-
-  private static boolean isEnd(String name) {
-    return name.equals("close") || name.equals("abort");
-  }
-
-  private static Known autocommit(MethodExecutionContext call) {
-    boolean sets = call.getMethod().getName().equals("setAutoCommit");
-    return sets ? Known.of(Boolean.TRUE.equals(call.getMethodArgs()[0])) : Known.UNKNOWN;
-  }
-
-  private void before(Set<Effect> effects, Known autocommit) {
+  protected void beforeEnd(boolean isAlive) {
     settleStream();
-    flight = onServer(effects);
-    await(flight, null);
-    using.lock();
-    tap.starts(flight, autocommit);
+    if (beside != null) {
+      beside.settle(isAlive);
+    }
+    isUncommitted = session.transaction().isUncommitted();
+    settleLasting(isAlive);
   }
 
   @Override
-  public void afterMethod(MethodExecutionContext call) {
-    if (isClosed) {
-      return;
+  protected void beforeCall(Called called, @Nullable Boolean autocommit) {
+    if (called == Called.ROW_WRITE && beside != null) {
+      asking(beside::beforeRow);
     }
-    String name = call.getMethod().getName();
-    if (call.getTarget() instanceof Connection && isEnd(name)) {
-      isClosed = true;
-      uncommitted(false);
-      // A pool may commit what is open, and a driver that reports positions reports that, too.
-      if (isUncommitted && !tap.isTracked()) {
-        Recording.markIncomplete(shim.datastore(), "in_doubt");
-      }
-    } else if (call.getTarget() instanceof Statement && name.equals("close")) {
-      settleStream();
+    settleStream();
+    flight = onServer(Statements.effects(called));
+    await(flight, null);
+    using().lock();
+    tap.starts(flight, autocommit == null ? Known.UNKNOWN : Known.of(autocommit));
+  }
+
+  @Override
+  protected void afterEnd() {
+    uncommitted(false);
+    // A pool may commit what is open, and a driver that reports positions reports that, too.
+    if (isUncommitted && !tap.isTracked()) {
+      Recording.markIncomplete(shim.datastore(), "in_doubt");
+    }
+  }
+
+  @Override
+  protected void statementClosed() {
+    settleStream();
+  }
+
+  @Override
+  protected void afterCall(Called called, @Nullable Throwable error) {
+    if (error == null) {
+      stale().answered();
+      ended(End.DONE, -1, 0, called.isAnswered() ? word() : Word.SILENT);
     } else {
-      Called called = Called.of(call);
-      if (called != null) {
-        over(call.getThrown(), called.isAnswered() ? word() : Word.SILENT);
-      }
-    }
-  }
-
-  /** Something that a driver does with statements of its own. */
-  interface Asked {
-    Object ask() throws Throwable;
-  }
-
-  /** Does what the driver asks the server for on its own: that may take a snapshot. */
-  Object drivers(Asked question) throws Throwable {
-    if (isClosed) {
-      return question.ask();
-    }
-    before(Called.DRIVERS.effects(), Known.UNKNOWN);
-    try {
-      Object answer = question.ask();
-      over(null, Word.SILENT);
-      return answer;
-    } catch (Throwable error) {
-      over(error, Word.SILENT);
-      throw error;
-    }
-  }
-
-  private void over(@Nullable Throwable error, Word word) {
-    try {
-      if (error == null) {
-        stale.answered();
-        ended(End.DONE, -1, 0, word);
-      } else {
-        failed(error);
-      }
-    } finally {
-      release();
+      failed(error);
     }
   }
 
   // What follows.
 
   private void failed(Throwable error) {
-    stale.failed();
+    stale().failed();
     if (!(error instanceof SQLException failure)) {
       ended(End.FAILED, -1, 0, Word.SILENT);
     } else if (isLost(failure)) {
@@ -593,7 +439,7 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
     }
     Lasting held = lasting;
     if (held == null || held.isSettled()) {
-      held = new Lasting(shim, using, this::askLasting);
+      held = new Lasting(shim, using(), this::askLasting);
       lasting = held;
     }
     Recording.deferRead(held);

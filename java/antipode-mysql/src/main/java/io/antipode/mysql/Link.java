@@ -2,33 +2,22 @@ package io.antipode.mysql;
 
 import io.antipode.ConfigurationException;
 import io.antipode.barrier.UnreachableException;
+import io.antipode.jdbc.OwnConnection;
 import java.sql.Connection;
 import java.sql.DriverManager;
-import java.sql.PreparedStatement;
-import java.sql.ResultSet;
-import java.sql.ResultSetMetaData;
 import java.sql.SQLException;
-import java.sql.SQLNonTransientConnectionException;
-import java.sql.Statement;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
-import java.util.logging.Level;
-import java.util.logging.Logger;
 import org.jspecify.annotations.Nullable;
 
 /**
  * A connection of the shim's own, used by one thread at a time. Each statement commits on its own.
  */
-final class Link implements AutoCloseable {
-  private static final Logger LOG = Logger.getLogger("antipode");
-
-  /** A connection that was idle for longer is asked whether it lives. */
-  private static final long IDLE_NS = 500_000_000;
-
+final class Link extends OwnConnection {
   /** Nobody's uncommitted record of a promise may be seen, and no gap be locked. */
   private static final String COMMITTED = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
 
@@ -52,15 +41,13 @@ final class Link implements AutoCloseable {
   private static final String STARTED =
       "SELECT CAST(UNIX_TIMESTAMP() - VARIABLE_VALUE AS SIGNED) AS started, CONNECTION_ID() AS session FROM ";
 
-  private final Connection connection;
   private final List<String> reported = new ArrayList<>();
   private @Nullable Object listener;
   private @Nullable Facts facts;
   private String lastGtid = "";
-  private long usedNs = System.nanoTime();
 
   private Link(Connection connection) {
-    this.connection = connection;
+    super(connection);
   }
 
   /**
@@ -127,7 +114,7 @@ final class Link implements AutoCloseable {
     runs.learn(found.executed(), found.groupBlock());
     execute(COMMITTED);
     if (found.flavor() == Flavor.MYSQL) {
-      listener = Wire.of(connection).listen(reported::add);
+      listener = Wire.of(connection()).listen(reported::add);
       execute(TRACK);
     }
   }
@@ -152,7 +139,7 @@ final class Link implements AutoCloseable {
         Facts.of(
             variables,
             started.getOrDefault("started", ""),
-            Reach.proxied(Wire.of(connection).accepted(), started.getOrDefault("session", "")));
+            Reach.proxied(Wire.of(connection()).accepted(), started.getOrDefault("session", "")));
     facts = found;
     return found;
   }
@@ -163,44 +150,6 @@ final class Link implements AutoCloseable {
       throw new IllegalStateException("nobody asked what the server is");
     }
     return facts;
-  }
-
-  void setTimeout(Duration timeout) throws SQLException {
-    long most = Math.min(Math.max(timeout.toMillis(), 1), Integer.MAX_VALUE);
-    connection.setNetworkTimeout(Runnable::run, (int) most);
-  }
-
-  /** Returns whether it may be used; asks the server where it was idle for a while. */
-  boolean isAlive(Duration timeout) {
-    try {
-      if (connection.isClosed()) {
-        return false;
-      }
-      int seconds = (int) Math.min(Math.max(timeout.toSeconds(), 1), 60);
-      return System.nanoTime() - usedNs < IDLE_NS || connection.isValid(seconds);
-    } catch (SQLException error) {
-      return false;
-    }
-  }
-
-  void release() {
-    usedNs = System.nanoTime();
-  }
-
-  void execute(String sql) throws SQLException {
-    try (Statement statement = connection.createStatement()) {
-      boolean ignored = statement.execute(sql);
-    } catch (RuntimeException error) {
-      throw broken(error);
-    }
-  }
-
-  /**
-   * What a driver throws that loses its place in what the server sends, as Connector/J does after a
-   * cancel that came late: the connection is of no use, and the application is not harmed by ours.
-   */
-  private static SQLException broken(RuntimeException error) {
-    return new SQLNonTransientConnectionException("the driver failed: " + error, "08S01", error);
   }
 
   /** A question of the library's own. */
@@ -224,60 +173,6 @@ final class Link implements AutoCloseable {
         execute("ROLLBACK");
       }
     }
-  }
-
-  /** Returns how many rows a statement changed, as the server says. */
-  int update(String sql, Object... parameters) throws SQLException {
-    try (PreparedStatement statement = prepared(sql, parameters)) {
-      return statement.executeUpdate();
-    } catch (RuntimeException error) {
-      throw broken(error);
-    }
-  }
-
-  private PreparedStatement prepared(String sql, Object... parameters) throws SQLException {
-    PreparedStatement statement = connection.prepareStatement(sql);
-    for (int nth = 0; nth < parameters.length; nth++) {
-      if (parameters[nth] instanceof byte[] bytes) {
-        statement.setBytes(nth + 1, bytes);
-      } else {
-        statement.setObject(nth + 1, parameters[nth]);
-      }
-    }
-    return statement;
-  }
-
-  /** Makes something of a row. */
-  interface Row<T> {
-    T of(ResultSet row) throws SQLException;
-  }
-
-  <T> List<T> query(String sql, Row<T> make, Object... parameters) throws SQLException {
-    try (PreparedStatement statement = prepared(sql, parameters);
-        ResultSet found = statement.executeQuery()) {
-      List<T> rows = new ArrayList<>();
-      while (found.next()) {
-        rows.add(make.of(found));
-      }
-      return rows;
-    } catch (RuntimeException error) {
-      throw broken(error);
-    }
-  }
-
-  /** Returns rows by the names of their columns; NULL is the empty text. */
-  List<Map<String, String>> rows(String sql) throws SQLException {
-    return query(sql, Link::byName);
-  }
-
-  private static Map<String, String> byName(ResultSet row) throws SQLException {
-    ResultSetMetaData columns = row.getMetaData();
-    Map<String, String> named = new LinkedHashMap<>();
-    for (int nth = 1; nth <= columns.getColumnCount(); nth++) {
-      String value = row.getString(nth);
-      named.put(columns.getColumnLabel(nth), value == null ? "" : value);
-    }
-    return named;
   }
 
   /**
@@ -306,23 +201,5 @@ final class Link implements AutoCloseable {
     String found = gtid.equals(lastGtid) ? "" : gtid;
     lastGtid = gtid;
     return found;
-  }
-
-  /** Makes what another thread waits for on it fail. */
-  void interrupt() {
-    try {
-      connection.abort(Runnable::run);
-    } catch (SQLException error) {
-      LOG.log(Level.FINE, error, () -> "ending a connection failed");
-    }
-  }
-
-  @Override
-  public void close() {
-    try {
-      connection.close();
-    } catch (SQLException error) {
-      LOG.log(Level.FINE, error, () -> "closing a connection failed");
-    }
   }
 }

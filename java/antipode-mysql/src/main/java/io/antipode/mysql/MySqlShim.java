@@ -12,6 +12,7 @@ import io.antipode.barrier.ShimBuilder;
 import io.antipode.barrier.StaleRead;
 import io.antipode.barrier.Status;
 import io.antipode.barrier.UnreachableException;
+import io.antipode.jdbc.InstrumentedPool;
 import io.antipode.lineage.Incomplete;
 import io.antipode.lineage.Lineage;
 import io.antipode.lineage.LineageText;
@@ -187,7 +188,7 @@ public final class MySqlShim extends Shim {
    *     names several, barriers and the reads that they hold back are refused
    */
   public DataSource instrument(DataSource pool) {
-    return KillSwitch.isDisabled() ? pool : Instrumented.of(pool, this, null);
+    return instrumented(pool, null);
   }
 
   /**
@@ -204,14 +205,22 @@ public final class MySqlShim extends Shim {
       throw new ConfigurationException(
           "lineages are stored with the rows of tables: name those of " + datastore());
     }
-    return KillSwitch.isDisabled()
-        ? pool
-        : Instrumented.of(pool, this, new Migrated(new Tables(tables), datastore()));
+    return instrumented(pool, new Migrated(new Tables(tables), datastore()));
+  }
+
+  private DataSource instrumented(DataSource pool, @Nullable Migrated migrated) {
+    if (KillSwitch.isDisabled()) {
+      return pool;
+    }
+    if (Reach.isSeveral(pool)) {
+      readsFromSeveral();
+    }
+    return InstrumentedPool.of(pool, this, new Lending(this, migrated));
   }
 
   /** Returns the shim of an instrumented pool, or of that which it decorates; null for none. */
   public static @Nullable MySqlShim of(DataSource pool) {
-    return Instrumented.shimOf(pool);
+    return InstrumentedPool.shimOf(pool) instanceof MySqlShim shim ? shim : null;
   }
 
   /** Returns the functions that the application declares to write nothing. */

@@ -1,11 +1,9 @@
 package io.antipode.mysql;
 
-import java.sql.SQLException;
-import java.util.List;
+import io.antipode.jdbc.PoolProperties;
 import java.util.OptionalLong;
 import java.util.regex.Pattern;
 import javax.sql.DataSource;
-import org.jspecify.annotations.Nullable;
 
 /** Whether what a driver connects to is one server, as its URL says. */
 final class Reach {
@@ -30,15 +28,6 @@ final class Reach {
 
   /** Other URLs may be of drivers that wrap one of these. */
   private static final Pattern OURS = Pattern.compile("jdbc:(?:mysql|mariadb)[:+].*+");
-
-  /** How pools and drivers' data sources call the property. */
-  private static final List<String> GETTERS = List.of("getJdbcUrl", "getUrl", "getURL");
-
-  private static final String HIKARI = "com.zaxxer.hikari.HikariDataSource";
-
-  /** How pools call the number of their connections. */
-  private static final List<String> SIZES =
-      List.of("getMaximumPoolSize", "getMaxTotal", "getMaxActive", "getMaxPoolSize");
 
   private Reach() {}
 
@@ -76,43 +65,7 @@ final class Reach {
    * says nothing of its URL is judged by its connections.
    */
   static boolean isSeveral(DataSource pool) {
-    return GETTERS.stream()
-        .map(getter -> text(pool, getter))
-        .anyMatch(url -> url != null && OURS.matcher(url).matches() && !isOne(url));
-  }
-
-  /**
-   * Returns how many connections a pool lends at most: 0 where it says nothing, or has no limit.
-   * HikariCP, also in a decorator, DBCP, Tomcat's, Druid, c3p0 and UCP say it.
-   */
-  static int size(DataSource pool) {
-    DataSource own = undecorated(pool);
-    return SIZES.stream()
-        .map(getter -> property(own, getter))
-        .filter(Integer.class::isInstance)
-        .mapToInt(each -> Math.max((Integer) each, 0))
-        .findFirst()
-        .orElse(0);
-  }
-
-  private static DataSource undecorated(DataSource pool) {
-    try {
-      Class<?> hikari = Class.forName(HIKARI, false, pool.getClass().getClassLoader());
-      return pool.isWrapperFor(hikari) ? (DataSource) pool.unwrap(hikari) : pool;
-    } catch (ClassNotFoundException | SQLException | RuntimeException error) {
-      return pool;
-    }
-  }
-
-  private static @Nullable String text(DataSource pool, String getter) {
-    return property(pool, getter) instanceof String url ? url : null;
-  }
-
-  private static @Nullable Object property(DataSource pool, String getter) {
-    try {
-      return pool.getClass().getMethod(getter).invoke(pool);
-    } catch (ReflectiveOperationException | RuntimeException error) {
-      return null;
-    }
+    return PoolProperties.urls(pool).stream()
+        .anyMatch(url -> OURS.matcher(url).matches() && !isOne(url));
   }
 }

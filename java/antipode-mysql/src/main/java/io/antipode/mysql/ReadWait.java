@@ -1,23 +1,19 @@
 package io.antipode.mysql;
 
 import io.antipode.barrier.Floor;
-import io.antipode.barrier.HeldRead;
 import io.antipode.barrier.Observation;
-import io.antipode.barrier.Places;
 import io.antipode.barrier.Status;
 import io.antipode.barrier.UnreachableException;
+import io.antipode.jdbc.HeldCall;
 import io.antipode.lineage.Promise;
 import io.antipode.lineage.WriteId;
 import io.antipode.mysql.Session.Verdict;
 import java.sql.SQLException;
-import java.sql.SQLNonTransientException;
 import java.sql.SQLTimeoutException;
-import java.sql.Statement;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -55,47 +51,28 @@ final class ReadWait {
           + " AND COALESCE(DATABASE(), '') NOT IN ('information_schema', 'mysql', 'sys')"
           + " AS viewless";
 
-  /** What both drivers say of a statement that was cancelled, or took too long. */
-  private static final String INTERRUPTED = "70100";
-
-  private static final int CANCELLED = 1317;
+  /** What both drivers say of it. */
+  private static final HeldCall.Interrupted INTERRUPTED = new HeldCall.Interrupted("70100", 1317);
 
   private final MySqlShim shim;
   private final Tap tap;
   private final Session session;
   private final Link link;
 
-  /** Of the pool whose connection it keeps. */
-  private final Places places;
+  /** The call that waits. */
+  private final HeldCall call;
 
-  /** The application's; null for a read that has none. */
-  private final @Nullable Statement statement;
-
-  private volatile @Nullable HeldRead held;
-  private volatile boolean isCancelled;
   private @Nullable Observation seen;
 
   /** Whether reads of the open transaction see what was committed last. */
   private boolean renews;
 
-  ReadWait(MySqlShim shim, Tap tap, Link link, Places places, @Nullable Statement statement) {
+  ReadWait(MySqlShim shim, Tap tap, Link link, HeldCall call) {
     this.shim = shim;
     this.tap = tap;
     this.session = tap.session();
     this.link = link;
-    this.places = places;
-    this.statement = statement;
-  }
-
-  /** Ends it, if the application cancels its statement, in another thread. */
-  void cancel(Object cancelled) {
-    if (cancelled == statement) {
-      isCancelled = true;
-      HeldRead read = held;
-      if (read != null) {
-        read.giveUp();
-      }
-    }
+    this.call = call;
   }
 
   /**
@@ -119,7 +96,7 @@ final class ReadWait {
           return;
         }
       }
-      awaitShown(floor);
+      call.await(floor, most -> polled(floor, most), INTERRUPTED);
       boolean isUnseen = verdict == Verdict.TRIGGERED || verdict == Verdict.LOCKED;
       if (isUnseen && !renews && !isUntriggered(verdict)) {
         tap.stale(floor);
@@ -135,51 +112,10 @@ final class ReadWait {
     }
   }
 
-  private void awaitShown(Floor floor) throws Exception {
-    if (floor.isOver()) {
-      return;
-    }
-    long limit = timeout();
-    long untilNs = System.nanoTime() + limit;
-    try (HeldRead read = floor.hold(shim, places)) {
-      held = read;
-      for (Duration pause = take(floor, read); pause != null; pause = take(floor, read)) {
-        long left = limit == 0 ? Long.MAX_VALUE : untilNs - System.nanoTime();
-        if (!isCancelled && left > 0) {
-          read.pause(Duration.ofNanos(Math.min(pause.toNanos(), left)));
-        }
-        if (isCancelled) {
-          throw new SQLNonTransientException(
-              "the statement was cancelled while a barrier held it back", INTERRUPTED, CANCELLED);
-        }
-        if (limit != 0 && untilNs - System.nanoTime() <= 0) {
-          throw new SQLTimeoutException(
-              "the statement's query timeout was over while a barrier held it back",
-              INTERRUPTED,
-              CANCELLED);
-        }
-      }
-    }
-  }
-
-  private @Nullable Duration take(Floor floor, HeldRead read) throws SQLException {
-    try {
-      Observation shown = look(floor, read.pollTimeout());
-      seen = shown;
-      return read.take(shown);
-    } catch (UnreachableException error) {
-      read.failed(error);
-      throw error;
-    }
-  }
-
-  /** Returns the query timeout of the statement in nanoseconds; 0 for none. */
-  private long timeout() {
-    try {
-      return statement == null ? 0 : TimeUnit.SECONDS.toNanos(statement.getQueryTimeout());
-    } catch (SQLException closed) {
-      return 0; // It says so itself.
-    }
+  private Observation polled(Floor floor, Duration most) throws SQLException {
+    Observation shown = look(floor, most);
+    seen = shown;
+    return shown;
   }
 
   private boolean readsCommitted() throws SQLException {

@@ -3,6 +3,7 @@ package io.antipode.mysql;
 import io.antipode.barrier.Floor;
 import io.antipode.barrier.Observation;
 import io.antipode.barrier.Status;
+import io.antipode.jdbc.Proofs;
 import io.antipode.lineage.Dependency;
 import io.antipode.mysql.Transaction.Snapshot;
 import io.antipode.mysql.Transaction.Word;

@@ -19,6 +19,7 @@ import static io.antipode.mysql.Effect.TWO_PHASES;
 import static io.antipode.mysql.Effect.UNLOGGED;
 import static io.antipode.mysql.Effect.WRITES;
 
+import io.antipode.jdbc.Called;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Locale;
@@ -111,6 +112,23 @@ final class Statements {
 
   private static Pattern anyOf(String alternatives) {
     return Pattern.compile("\\b(?:" + alternatives + ")\\b", Pattern.CASE_INSENSITIVE);
+  }
+
+  /** Returns what a call of JDBC may do, with the statements that drivers send for it. */
+  static Set<Effect> effects(Called called) {
+    return switch (called) {
+      case COMMIT -> effects("COMMIT");
+      case ROLLBACK -> effects("ROLLBACK");
+      case ROLLBACK_TO -> effects("ROLLBACK TO SAVEPOINT s");
+      case AUTOCOMMIT -> effects("SET autocommit = 1");
+      case ISOLATION -> effects("SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE");
+      // Connector/J asks for the parameters of a procedure, and for all that its metadata shows.
+      case DRIVERS -> EnumSet.of(MAY_SNAPSHOT);
+      // Connector/J makes the query to learn the columns of a statement that was not executed.
+      case COLUMNS -> EnumSet.of(SNAPSHOT);
+      case ROW_READ -> EnumSet.of(READS);
+      case ROW_WRITE -> EnumSet.of(WRITES);
+    };
   }
 
   /** Returns what a text may do, all its statements together. */

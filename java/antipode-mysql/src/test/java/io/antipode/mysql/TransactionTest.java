@@ -2,6 +2,7 @@ package io.antipode.mysql;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.antipode.jdbc.Called;
 import io.antipode.mysql.Session.Due;
 import io.antipode.mysql.Session.End;
 import io.antipode.mysql.Transaction.Snapshot;
@@ -134,11 +135,11 @@ class TransactionTest {
   /** What the driver asks for by itself may take the snapshot where none is there yet. */
   @Test
   void whatTheDriverAsksFor() {
-    session.starts(Called.DRIVERS.effects(), Known.UNKNOWN);
+    session.starts(Statements.effects(Called.DRIVERS), Known.UNKNOWN);
     assertThat(session.ended(End.DONE, -1, 0, Word.SILENT)).isEqualTo(Due.NOTHING);
     assertThat(now().snapshot()).isEqualTo(Snapshot.NONE);
     call("SET autocommit = 1", Known.NO, Word.SILENT);
-    session.starts(Called.DRIVERS.effects(), Known.UNKNOWN);
+    session.starts(Statements.effects(Called.DRIVERS), Known.UNKNOWN);
     assertThat(session.ended(End.DONE, -1, 0, Word.SILENT)).isEqualTo(Due.NOTHING);
     assertThat(now().snapshot()).isEqualTo(Snapshot.TAKEN);
   }

@@ -1,19 +1,17 @@
-package io.antipode.mysql;
+package io.antipode.jdbc;
 
 import io.antipode.barrier.Floor;
 import io.antipode.barrier.Observation;
 import io.antipode.barrier.Places;
 import io.antipode.barrier.PoolWait;
+import io.antipode.barrier.Shim;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.sql.Connection;
 import java.sql.DatabaseMetaData;
 import java.sql.ResultSet;
 import java.sql.SQLException;
-import java.util.Collections;
-import java.util.Map;
 import java.util.Set;
-import java.util.WeakHashMap;
 import javax.sql.DataSource;
 import net.ttddyy.dsproxy.ConnectionIdManager;
 import net.ttddyy.dsproxy.ConnectionInfo;
@@ -25,7 +23,7 @@ import net.ttddyy.dsproxy.support.ProxyDataSource;
 import org.jspecify.annotations.Nullable;
 
 /** A pool of the application's whose connections record writes and hold reads back. */
-final class Instrumented extends JdkJdbcProxyFactory {
+public final class InstrumentedPool {
   private static final ConnectionIdManager UNNUMBERED =
       new ConnectionIdManager() {
         @Override
@@ -42,37 +40,33 @@ final class Instrumented extends JdkJdbcProxyFactory {
         }
       };
 
-  private final MySqlShim shim;
+  private InstrumentedPool() {}
 
-  /** The tables with whose rows lineages are stored; null for none. */
-  private final @Nullable Migrated migrated;
-
-  /** What is known of the drivers' connections. A pool lends them again and again. */
-  private final Map<Connection, Tap> taps = Collections.synchronizedMap(new WeakHashMap<>());
-
-  private final Places places;
-
-  private Instrumented(MySqlShim shim, @Nullable Migrated migrated, DataSource pool) {
-    this.shim = shim;
-    this.migrated = migrated;
-    this.places = Places.of(() -> Reach.size(pool));
+  /** Makes what observes a connection, each time that the pool lends it. */
+  public interface Lending {
+    /**
+     * Returns what observes it.
+     *
+     * @param connection as the pool lends it
+     * @param places of the pool, for reads that keep a connection while they wait
+     */
+    BorrowedConnection lend(Connection connection, Places places);
   }
 
-  static DataSource of(DataSource pool, MySqlShim shim, @Nullable Migrated migrated) {
-    if (Reach.isSeveral(pool)) {
-      shim.readsFromSeveral();
-    }
+  /** Returns a pool whose connections are observed, on behalf of a shim. */
+  public static DataSource of(DataSource pool, Shim shim, Lending lending) {
     Pool instrumented = new Pool(pool, shim);
+    Places places = Places.of(() -> PoolProperties.size(pool));
     instrumented.setProxyConfig(
         ProxyConfig.Builder.create()
-            .jdbcProxyFactory(new Instrumented(shim, migrated, pool))
+            .jdbcProxyFactory(new Connections(lending, places))
             .connectionIdManager(UNNUMBERED)
             .build());
     return instrumented;
   }
 
   /** Returns the shim of an instrumented pool, or of that which it decorates; null for none. */
-  static @Nullable MySqlShim shimOf(DataSource source) {
+  public static @Nullable Shim shimOf(DataSource source) {
     try {
       return source.isWrapperFor(Pool.class) ? source.unwrap(Pool.class).shim : null;
     } catch (SQLException | RuntimeException error) {
@@ -82,9 +76,9 @@ final class Instrumented extends JdkJdbcProxyFactory {
 
   /** The pool, as the application has it. */
   private static final class Pool extends ProxyDataSource {
-    private final MySqlShim shim;
+    private final Shim shim;
 
-    Pool(DataSource pool, MySqlShim shim) {
+    Pool(DataSource pool, Shim shim) {
       super(pool);
       this.shim = shim;
     }
@@ -115,7 +109,7 @@ final class Instrumented extends JdkJdbcProxyFactory {
   }
 
   /** Lets a read that has to wait do so before it keeps a connection for which others wait. */
-  private static Connection taken(MySqlShim shim, Taking pool) throws SQLException {
+  private static Connection taken(Shim shim, Taking pool) throws SQLException {
     try {
       return PoolWait.take(
           shim,
@@ -127,7 +121,7 @@ final class Instrumented extends JdkJdbcProxyFactory {
 
             @Override
             public @Nullable Observation look(Connection connection, Floor floor) {
-              return ((Calls) Proxy.getInvocationHandler(connection)).lent.look(floor);
+              return ((Calls) Proxy.getInvocationHandler(connection)).borrowed.poll(floor);
             }
 
             @Override
@@ -141,50 +135,65 @@ final class Instrumented extends JdkJdbcProxyFactory {
     }
   }
 
-  @Override
-  public Connection createConnection(
-      Connection connection, ConnectionInfo info, ProxyConfig unused) {
-    try {
-      return lent(connection, info);
-    } catch (RuntimeException error) { // A decorator's: nobody else would give it back.
-      closed(connection, error);
-      throw error;
-    }
-  }
+  /** Makes the connections of a pool. */
+  private static final class Connections extends JdkJdbcProxyFactory {
+    private final Lending lending;
+    private final Places places;
 
-  private static void closed(Connection connection, RuntimeException error) {
-    try {
-      connection.close();
-    } catch (SQLException | RuntimeException again) {
-      error.addSuppressed(again);
+    Connections(Lending lending, Places places) {
+      this.lending = lending;
+      this.places = places;
     }
-  }
 
-  private Connection lent(Connection connection, ConnectionInfo info) {
-    Lent lent = new Lent(shim, wire(connection), this::tap, migrated, places);
-    ProxyConfig config =
-        ProxyConfig.Builder.create()
-            .jdbcProxyFactory(this)
-            .connectionIdManager(UNNUMBERED)
-            .queryTransformer(statement -> lent.sent(statement.getQuery()))
-            .resultSetProxyLogicFactory(lent::rows)
-            .queryListener(lent)
-            .methodListener(lent)
-            .build();
-    return (Connection)
-        Proxy.newProxyInstance(
-            ProxyJdbcObject.class.getClassLoader(),
-            new Class<?>[] {ProxyJdbcObject.class, Connection.class},
-            new Calls(connection, info, config, lent));
+    @Override
+    public Connection createConnection(
+        Connection connection, ConnectionInfo info, ProxyConfig unused) {
+      try {
+        return lent(connection, info);
+      } catch (RuntimeException error) { // A decorator's: nobody else would give it back.
+        closed(connection, error);
+        throw error;
+      }
+    }
+
+    private static void closed(Connection connection, RuntimeException error) {
+      try {
+        connection.close();
+      } catch (SQLException | RuntimeException again) {
+        error.addSuppressed(again);
+      }
+    }
+
+    private Connection lent(Connection connection, ConnectionInfo info) {
+      BorrowedConnection borrowed = lending.lend(connection, places);
+      ProxyConfig config =
+          ProxyConfig.Builder.create()
+              .jdbcProxyFactory(new Results(borrowed))
+              .connectionIdManager(UNNUMBERED)
+              .queryTransformer(statement -> borrowed.sent(statement.getQuery()))
+              .resultSetProxyLogicFactory(borrowed::rows)
+              .queryListener(borrowed)
+              .methodListener(borrowed)
+              .build();
+      return (Connection)
+          Proxy.newProxyInstance(
+              ProxyJdbcObject.class.getClassLoader(),
+              new Class<?>[] {ProxyJdbcObject.class, Connection.class},
+              new Calls(connection, info, config, borrowed));
+    }
   }
 
   /** Calls of a connection, whose metadata asks the server. */
   private static final class Calls extends ConnectionInvocationHandler {
-    private final Lent lent;
+    private final BorrowedConnection borrowed;
 
-    Calls(Connection connection, ConnectionInfo info, ProxyConfig config, Lent lent) {
+    Calls(
+        Connection connection,
+        ConnectionInfo info,
+        ProxyConfig config,
+        BorrowedConnection borrowed) {
       super(connection, info, config);
-      this.lent = lent;
+      this.borrowed = borrowed;
     }
 
     @Override
@@ -192,33 +201,26 @@ final class Instrumented extends JdkJdbcProxyFactory {
         throws Throwable {
       Object result = super.invoke(proxy, method, args);
       return result instanceof DatabaseMetaData metadata
-          ? Metadata.of(metadata, (Connection) proxy, lent)
+          ? Metadata.of(metadata, (Connection) proxy, borrowed)
           : result;
     }
   }
 
-  private static Wire wire(Connection connection) {
-    try {
-      return Wire.of(connection);
-    } catch (SQLException | RuntimeException error) {
-      return new Wire.Unknown(connection);
+  /** Observes results of one connection where they have to be. */
+  private static final class Results extends JdkJdbcProxyFactory {
+    private final BorrowedConnection borrowed;
+
+    Results(BorrowedConnection borrowed) {
+      this.borrowed = borrowed;
     }
-  }
 
-  private Tap tap(Wire wire) {
-    return taps.computeIfAbsent(wire.connection(), unused -> new Tap(shim));
-  }
-
-  /** Results are observed whose rows can be written through, or have lineages. */
-  @Override
-  public ResultSet createResultSet(ResultSet rows, ConnectionInfo info, ProxyConfig config) {
-    try {
-      boolean isWritable = rows.getConcurrency() == ResultSet.CONCUR_UPDATABLE;
-      return isWritable || (migrated != null && ShownRows.hidden(rows) > 0)
-          ? super.createResultSet(rows, info, config)
-          : rows;
-    } catch (SQLException error) {
-      return rows;
+    @Override
+    public ResultSet createResultSet(ResultSet rows, ConnectionInfo info, ProxyConfig config) {
+      try {
+        return borrowed.observes(rows) ? super.createResultSet(rows, info, config) : rows;
+      } catch (SQLException error) {
+        return rows;
+      }
     }
   }
 }

@@ -1,4 +1,4 @@
-package io.antipode.mysql;
+package io.antipode.jdbc;
 
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.InvocationTargetException;
@@ -14,12 +14,12 @@ import org.jspecify.annotations.Nullable;
 final class Metadata implements InvocationHandler {
   private final DatabaseMetaData drivers;
   private final Connection connection;
-  private final Lent lent;
+  private final BorrowedConnection borrowed;
 
-  private Metadata(DatabaseMetaData drivers, Connection connection, Lent lent) {
+  private Metadata(DatabaseMetaData drivers, Connection connection, BorrowedConnection borrowed) {
     this.drivers = drivers;
     this.connection = connection;
-    this.lent = lent;
+    this.borrowed = borrowed;
   }
 
   /**
@@ -27,12 +27,13 @@ final class Metadata implements InvocationHandler {
    *
    * @param connection as the application has it
    */
-  static DatabaseMetaData of(DatabaseMetaData drivers, Connection connection, Lent lent) {
+  static DatabaseMetaData of(
+      DatabaseMetaData drivers, Connection connection, BorrowedConnection borrowed) {
     return (DatabaseMetaData)
         Proxy.newProxyInstance(
             ProxyJdbcObject.class.getClassLoader(),
             new Class<?>[] {DatabaseMetaData.class},
-            new Metadata(drivers, connection, lent));
+            new Metadata(drivers, connection, borrowed));
   }
 
   @Override
@@ -43,7 +44,7 @@ final class Metadata implements InvocationHandler {
     }
     // Whatever else there is the drivers know, or ask for without a table.
     return method.getReturnType() == ResultSet.class
-        ? lent.drivers(() -> invoked(method, args))
+        ? borrowed.drivers(() -> invoked(method, args))
         : invoked(method, args);
   }
 

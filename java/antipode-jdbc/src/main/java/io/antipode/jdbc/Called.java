@@ -1,50 +1,35 @@
-package io.antipode.mysql;
+package io.antipode.jdbc;
 
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
-import java.util.EnumSet;
-import java.util.Objects;
-import java.util.Set;
 import net.ttddyy.dsproxy.listener.MethodExecutionContext;
 import org.jspecify.annotations.Nullable;
 
-/** What a call of JDBC does that sends statements, but for those that the application wrote. */
-enum Called {
-  COMMIT("COMMIT"),
-  ROLLBACK("ROLLBACK"),
-  ROLLBACK_TO("ROLLBACK TO SAVEPOINT s"),
-  AUTOCOMMIT("SET autocommit = 1"),
-  ISOLATION("SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE"),
-  /** Connector/J asks for the parameters of a procedure, and for all that its metadata shows. */
-  DRIVERS(Effect.MAY_SNAPSHOT),
-  /** Connector/J makes the query to learn the columns of a statement that was not executed. */
-  COLUMNS(Effect.SNAPSHOT),
-  ROW_READ(Effect.READS),
-  ROW_WRITE(Effect.WRITES);
+/** A call of JDBC that sends statements, or may, but for those that the application wrote. */
+public enum Called {
+  /** Commits. */
+  COMMIT,
+  /** Rolls the transaction back. */
+  ROLLBACK,
+  /** Rolls back to a savepoint. */
+  ROLLBACK_TO,
+  /** Chooses whether each statement commits on its own. */
+  AUTOCOMMIT,
+  /** Chooses the isolation of transactions. */
+  ISOLATION,
+  /** Asks for what a driver knows of the database, or of a procedure's parameters. */
+  DRIVERS,
+  /** Asks for the columns of a statement that was not executed. */
+  COLUMNS,
+  /** Reads a row once more. */
+  ROW_READ,
+  /** Writes a row through a result. */
+  ROW_WRITE;
 
-  /** The statement that it stands for; null where the driver makes its own. */
-  private final @Nullable String sql;
-
-  private final @Nullable Effect effect;
-
-  Called(Effect effect) {
-    this.sql = null;
-    this.effect = effect;
-  }
-
-  Called(String sql) {
-    this.sql = sql;
-    this.effect = null;
-  }
-
-  Set<Effect> effects() {
-    return sql == null ? EnumSet.of(Objects.requireNonNull(effect)) : Statements.effects(sql);
-  }
-
-  /** Returns whether the last reply of the driver's is that to the statement it stands for. */
-  boolean isAnswered() {
-    return sql != null;
+  /** Returns whether the last reply of the driver's is that to the call itself. */
+  public boolean isAnswered() {
+    return compareTo(DRIVERS) < 0;
   }
 
   /** Returns what a call is; null for one that sends nothing that matters. */

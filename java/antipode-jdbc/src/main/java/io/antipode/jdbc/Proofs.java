@@ -1,4 +1,4 @@
-package io.antipode.mysql;
+package io.antipode.jdbc;
 
 import io.antipode.barrier.Floor;
 import io.antipode.lineage.Promise;
@@ -13,7 +13,7 @@ import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /** What the server of one connection showed there, and what the open snapshot shows. */
-final class Proofs {
+public final class Proofs {
   /** For how long what was shown counts: a server that is reset in place notifies nobody. */
   private static final Duration FRESH = Duration.ofSeconds(2);
 
@@ -65,7 +65,7 @@ final class Proofs {
   private @Nullable Floor shownFloor;
 
   /** Notes which server the connection leads to; what another one showed counts no more. */
-  void reaches(String incarnation) {
+  public void reaches(String incarnation) {
     if (!incarnation.equals(server)) {
       server = incarnation;
       forget();
@@ -85,25 +85,25 @@ final class Proofs {
   }
 
   /** Notes that a snapshot is taken, which shows what is known now. */
-  void show() {
+  public void show() {
     forgetOld();
     shown = known;
     shownFloor = passed;
   }
 
   /** Notes that a snapshot is open of which nobody knows what it shows. */
-  void showNothing() {
+  public void showNothing() {
     shown = Seen.NOTHING;
     shownFloor = null;
   }
 
   /** Returns whether the open snapshot shows a floor. */
-  boolean isShown(Floor floor) {
+  public boolean isShown(Floor floor) {
     return floor.isWithin(shownFloor) || shown.covers(floor);
   }
 
   /** Returns whether the server is known to show a floor now. */
-  boolean isMet(Floor floor) {
+  public boolean isMet(Floor floor) {
     forgetOld();
     if (known.covers(floor)) {
       learn(floor, List.of(), List.of());
@@ -117,7 +117,7 @@ final class Proofs {
   }
 
   /** Notes that a floor was met, and what was seen of it. */
-  void met(Floor floor, Collection<WriteId> writes, Collection<Promise> promises) {
+  public void met(Floor floor, Collection<WriteId> writes, Collection<Promise> promises) {
     forgetOld();
     learn(floor, writes, promises);
   }
