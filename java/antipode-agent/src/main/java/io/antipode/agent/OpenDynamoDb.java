@@ -8,15 +8,9 @@ import io.antipode.dynamodb.DynamoDbShim;
 import io.antipode.lineage.Lineage;
 import io.antipode.lineage.Promise;
 import java.net.URI;
-import java.time.Duration;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
-import software.amazon.awssdk.auth.credentials.AwsBasicCredentials;
-import software.amazon.awssdk.auth.credentials.StaticCredentialsProvider;
-import software.amazon.awssdk.awscore.client.builder.AwsClientBuilder;
-import software.amazon.awssdk.awscore.retry.AwsRetryStrategy;
-import software.amazon.awssdk.regions.Region;
 import software.amazon.awssdk.services.dynamodb.DynamoDbClient;
 import software.amazon.awssdk.services.dynamodb.model.AttributeValue;
 
@@ -30,26 +24,10 @@ final class OpenDynamoDb implements OpenShim {
     shim = builder(given).register();
   }
 
-  /** Configures a client, which tries once. */
-  static <B extends AwsClientBuilder<B, ?>> B client(B builder, JsonNode given) {
-    JsonNode server = Values.argument(given, "server");
-    Duration timeout =
-        Configuration.duration(
-            given.hasNonNull("timeout_s") ? given.get("timeout_s").asDouble() : 5);
-    return builder
-        .region(Region.of(Values.text(server, "region")))
-        .endpointOverride(URI.create(Values.text(server, "url")))
-        .credentialsProvider(
-            StaticCredentialsProvider.create(AwsBasicCredentials.create("testing", "testing")))
-        .overrideConfiguration(
-            options ->
-                options.apiCallTimeout(timeout).retryStrategy(AwsRetryStrategy.doNotRetry()));
-  }
-
   static DynamoDbShim.Builder builder(JsonNode given) {
     DynamoDbShim.Builder builder =
         DynamoDbShim.builder(
-                Values.text(given, "datastore"), client(DynamoDbClient.builder(), given))
+                Values.text(given, "datastore"), AwsClients.of(DynamoDbClient.builder(), given))
             .table(Values.argument(given, "server").path("table").asText(TABLE));
     for (Map.Entry<String, JsonNode> region :
         Values.argument(given, "server").path("regions").properties()) {

@@ -23,8 +23,8 @@ final class OpenDynamoDbClient extends OpenClient {
   /** Opens both; {@code library} says by which it writes, and reads unless it is said. */
   OpenDynamoDbClient(JsonNode given) {
     shim = OpenDynamoDb.builder(given).register();
-    client = shim.instrument(OpenDynamoDb.client(DynamoDbClient.builder(), given));
-    asynchronous = shim.instrument(OpenDynamoDb.client(DynamoDbAsyncClient.builder(), given));
+    client = shim.instrument(AwsClients.of(DynamoDbClient.builder(), given));
+    asynchronous = shim.instrument(AwsClients.of(DynamoDbAsyncClient.builder(), given));
     isAsynchronous = given.path("library").asText().equals("async");
   }
 

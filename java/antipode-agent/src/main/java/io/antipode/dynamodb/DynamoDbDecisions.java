@@ -1,5 +1,6 @@
 package io.antipode.dynamodb;
 
+import io.antipode.aws.Homes;
 import io.antipode.barrier.Observation;
 import io.antipode.barrier.Status;
 import io.antipode.lineage.Lineage;
@@ -36,7 +37,7 @@ public final class DynamoDbDecisions {
       int polls,
       List<WriteId> writes)
       throws Exception {
-    Homes homes = new Homes();
+    Homes<Shown> homes = new Homes<>();
     Observation shown = Observation.of(region).build();
     for (int poll = 0; poll < polls; poll++) {
       shown =

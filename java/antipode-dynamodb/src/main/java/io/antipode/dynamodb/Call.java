@@ -1,24 +1,22 @@
 package io.antipode.dynamodb;
 
-import io.antipode.barrier.Floor;
-import io.antipode.barrier.HeldRead;
-import io.antipode.barrier.StaleRead;
-import io.antipode.dynamodb.Commands.Kind;
-import io.antipode.lineage.Lineage;
+import io.antipode.aws.AwsCall;
 import io.antipode.request.Recording;
-import io.antipode.request.Scope;
-import io.antipode.runtime.CallSite;
-import io.opentelemetry.context.Context;
+import io.antipode.runtime.Counts;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
-import software.amazon.awssdk.core.interceptor.ExecutionAttribute;
+import software.amazon.awssdk.core.SdkRequest;
+import software.amazon.awssdk.core.SdkResponse;
+import software.amazon.awssdk.services.dynamodb.model.BatchExecuteStatementRequest;
+import software.amazon.awssdk.services.dynamodb.model.BatchStatementRequest;
+import software.amazon.awssdk.services.dynamodb.model.BatchWriteItemResponse;
+import software.amazon.awssdk.services.dynamodb.model.ExecuteStatementRequest;
+import software.amazon.awssdk.services.dynamodb.model.ExecuteTransactionRequest;
+import software.amazon.awssdk.services.dynamodb.model.ParameterizedStatement;
 
-/** One call of an instrumented client, whatever thread its reply comes in. */
-final class Call {
-  static final ExecutionAttribute<Call> KEY = new ExecutionAttribute<>("antipode.dynamodb.call");
-
+/** One call of an instrumented client, and the items that it writes. */
+final class Call extends AwsCall {
   /**
    * One item that it writes.
    *
@@ -28,148 +26,106 @@ final class Call {
   record Planned(@Nullable Item item, long stamp) {}
 
   private final DynamoDbShim shim;
-  private final String operation;
-  private final Kind kind;
-  private final Context context = Context.current();
-  private final @Nullable StackTraceElement site;
-  private final StaleRead stale = new StaleRead();
-  private final Attempts attempts;
   private final List<Planned> planned = new ArrayList<>();
-  private final AtomicBoolean isSettled = new AtomicBoolean();
-  private final AtomicBoolean isMarked = new AtomicBoolean();
 
-  /** What a read must see that its region was not just seen to show; null for nothing. */
-  private @Nullable Floor floor;
-
-  /** Whether a read is to show what its region has now. */
-  private boolean isConsistent;
-
-  /** Why what it wrote, if anything, is not known; null where it is. */
-  private @Nullable String uncovered;
-
-  private volatile @Nullable HeldRead held;
-  private volatile boolean isGivenUp;
-
-  Call(DynamoDbShim shim, String operation, Kind kind) {
+  Call(DynamoDbShim shim, String operation, SdkRequest request) {
+    super(
+        shim,
+        operation,
+        Commands.kind(operation, statements(request)),
+        null,
+        operation.equals("TransactWriteItems") || operation.equals("ExecuteTransaction"));
     this.shim = shim;
-    this.operation = operation;
-    this.kind = kind;
-    this.site = kind.mayWrite() ? Recording.callSite() : null;
-    this.attempts =
-        new Attempts(
-            operation.equals("TransactWriteItems") || operation.equals("ExecuteTransaction"));
   }
 
-  String operation() {
-    return operation;
-  }
-
-  Kind kind() {
-    return kind;
-  }
-
-  StaleRead stale() {
-    return stale;
-  }
-
-  Attempts attempts() {
-    return attempts;
+  private static List<@Nullable String> statements(SdkRequest request) {
+    if (request instanceof ExecuteStatementRequest one) {
+      return List.of(one.statement());
+    }
+    if (request instanceof BatchExecuteStatementRequest batch) {
+      return batch.statements().stream().map(BatchStatementRequest::statement).toList();
+    }
+    return request instanceof ExecuteTransactionRequest transaction
+        ? transaction.transactStatements().stream().map(ParameterizedStatement::statement).toList()
+        : List.of();
   }
 
   List<Planned> planned() {
     return planned;
   }
 
-  /** Returns whether it waits before it is sent. */
-  boolean isHeld() {
-    return floor != null;
-  }
-
-  void hold(@Nullable Floor waitsFor) {
-    floor = waitsFor;
-    isConsistent = true;
-  }
-
-  boolean isConsistent() {
-    return isConsistent;
-  }
-
-  /** Notes why what it writes is not known. */
-  void uncover(String why) {
-    uncovered = why;
-  }
-
-  @Nullable String uncovered() {
-    return uncovered;
-  }
-
   /** Returns a stamp for one of its writes: later than whatever its request has seen. */
   long stamp(boolean isDeletion) {
-    Scope scope = Scope.fromContextOrNull(context);
-    return shim.stamp(scope == null ? Lineage.empty() : scope.known(), isDeletion);
+    return shim.stamp(known(), isDeletion);
   }
 
-  /** Waits until its region shows the floor. */
-  void await() throws Exception {
-    Floor waitsFor = floor;
-    floor = null;
-    if (waitsFor == null || waitsFor.isOver()) {
+  @Override
+  protected boolean reads(SdkRequest request) {
+    return super.reads(request) || Writes.showsItems(request);
+  }
+
+  @Override
+  protected @Nullable String refusal(SdkRequest request) {
+    return Consistent.refusal(request);
+  }
+
+  @Override
+  protected boolean asks(SdkRequest request) {
+    return kind().mayWrite() && !shim.writes().unknownTables(request).isEmpty();
+  }
+
+  @Override
+  protected void ask(SdkRequest request) {
+    for (String table : shim.writes().unknownTables(request)) {
+      try {
+        shim.learnKey(table);
+      } catch (RuntimeException error) { // What is not known marks the lineage.
+        Counts.logOnce(
+            "dynamodb_key",
+            shim.datastore(),
+            table,
+            () ->
+                "the key of the table "
+                    + table
+                    + " is not known, so puts into it mark the lineage: allow DescribeTable, or say"
+                    + " DynamoDbShim.Builder.tableKey(): "
+                    + error);
+      }
+    }
+  }
+
+  @Override
+  protected SdkRequest plan(SdkRequest request) {
+    SdkRequest planned = kind().mayWrite() ? shim.writes().plan(this, request) : request;
+    return isUnderFloor() ? Consistent.of(planned) : planned;
+  }
+
+  @Override
+  protected void record(SdkResponse response) {
+    if (!kind().mayWrite()) {
       return;
     }
-    try (HeldRead read = waitsFor.hold(shim)) {
-      held = read;
-      for (var pause = read.take(shim.observe(waitsFor));
-          pause != null && !isGivenUp;
-          pause = read.take(shim.observe(waitsFor))) {
-        read.pause(pause);
+    List<Planned> done =
+        response instanceof BatchWriteItemResponse batch && batch.hasUnprocessedItems()
+            ? Writes.done(planned, batch.unprocessedItems())
+            : planned;
+    if (done.stream().anyMatch(each -> each.item() == null)) {
+      shim.uncovered(operation() + " writes an item of which the key is not known");
+    }
+    for (Planned each : done) {
+      if (each.item() != null) {
+        Recording.recordWrite(shim.written(each.item(), each.stamp()));
       }
-    } finally {
-      held = null;
     }
   }
 
-  /** Does something as a part of the request that made the call. */
-  void within(Runnable action) {
-    context.wrap(() -> CallSite.handle(site, action)).run();
+  @Override
+  protected SdkResponse shown(SdkResponse response) {
+    return Replies.without(response);
   }
 
-  // How it ends.
-
-  /** Returns whether nobody has said yet how it ended. */
-  boolean settle() {
-    return isSettled.compareAndSet(false, true);
-  }
-
-  /** Takes in that it ended without a reply, or with a refusal. */
-  void failed(Throwable error) {
-    stale.failed();
-    if (settle() && kind.mayWrite() && attempts.leaveDoubt(error)) {
-      doubt();
-    }
-  }
-
-  /** Takes in that nobody waits for it any more; its reply may still come. */
-  void cancelled() {
-    isGivenUp = true;
-    HeldRead read = held;
-    if (read != null) {
-      read.giveUp();
-    }
-    if (attempts.cancel() && !isSettled.get()) {
-      sentCancelled();
-    }
-  }
-
-  /** Takes in that it is sent, or was, while nobody waits for it. */
-  void sentCancelled() {
-    if (kind.mayWrite()) {
-      doubt();
-    }
-  }
-
-  private void doubt() {
-    if (isMarked.compareAndSet(false, true)) {
-      within(() -> Recording.markIncomplete(shim.datastore(), "in_doubt"));
-    }
+  @Override
+  protected Throwable shown(Throwable error) {
+    return Replies.without(error);
   }
 }

@@ -1,5 +1,6 @@
 package io.antipode.dynamodb;
 
+import io.antipode.aws.Kind;
 import java.util.Collection;
 import java.util.HashSet;
 import java.util.Set;
@@ -8,19 +9,6 @@ import org.jspecify.annotations.Nullable;
 
 /** Which operations of the API read, write, or do neither. */
 final class Commands {
-  /** What an operation means for a lineage. */
-  enum Kind {
-    READ,
-    WRITE,
-    /** In no list, or a statement: it may write. */
-    UNKNOWN,
-    NEITHER;
-
-    boolean mayWrite() {
-      return this == WRITE || this == UNKNOWN;
-    }
-  }
-
   private static final Set<String> WRITES =
       words("BatchWriteItem DeleteItem PutItem TransactWriteItems UpdateItem");
 

@@ -2,34 +2,23 @@ package io.antipode.dynamodb;
 
 import io.antipode.Antipode;
 import io.antipode.ConfigurationException;
-import io.antipode.ReadBarriers;
-import io.antipode.barrier.Endpoint;
-import io.antipode.barrier.Floor;
-import io.antipode.barrier.Observation;
-import io.antipode.barrier.Shim;
-import io.antipode.barrier.ShimBuilder;
+import io.antipode.aws.Attempts;
+import io.antipode.aws.AwsCall;
+import io.antipode.aws.RegionShim;
 import io.antipode.barrier.StaleRead;
 import io.antipode.lineage.Lineage;
 import io.antipode.lineage.LineageText;
 import io.antipode.lineage.WriteId;
 import io.antipode.request.Recording;
-import io.antipode.runtime.KillSwitch;
 import io.antipode.runtime.Time;
-import java.net.URI;
-import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
 import org.jspecify.annotations.Nullable;
-import software.amazon.awssdk.awscore.client.builder.AwsClientBuilder;
-import software.amazon.awssdk.core.client.config.ClientOverrideConfiguration;
-import software.amazon.awssdk.core.interceptor.ExecutionInterceptor;
-import software.amazon.awssdk.regions.Region;
+import software.amazon.awssdk.core.SdkRequest;
 import software.amazon.awssdk.services.dynamodb.DynamoDbAsyncClient;
 import software.amazon.awssdk.services.dynamodb.DynamoDbAsyncClientBuilder;
 import software.amazon.awssdk.services.dynamodb.DynamoDbClient;
@@ -48,21 +37,12 @@ import software.amazon.awssdk.services.dynamodb.model.PutItemResponse;
  * values with their stored lineage, and waits. What is written here is read by the shims of other
  * languages, and the reverse. Promises of the datastore cannot be waited for by this shim.
  */
-public final class DynamoDbShim extends Shim {
+public final class DynamoDbShim extends RegionShim {
   private final DynamoDbClient client;
-  private final Regions regions;
   private final Writes writes;
   private final @Nullable String table;
   private final String key;
   private final String field;
-  private final @Nullable ReadBarriers barriers;
-  private final ExecutorService waiting =
-      Executors.newCachedThreadPool(
-          work -> {
-            Thread thread = new Thread(work, "antipode-dynamodb");
-            thread.setDaemon(true);
-            return thread;
-          });
 
   /**
    * What a read found.
@@ -72,15 +52,13 @@ public final class DynamoDbShim extends Shim {
    */
   public record Found(@Nullable AttributeValue value, Lineage lineage) {}
 
-  private DynamoDbShim(Builder builder, DynamoDbClient client) {
-    super(builder);
+  private DynamoDbShim(Builder builder, DynamoDbClient client, DynamoDbRegions regions) {
+    super(builder, "dynamodb", regions);
     this.client = client;
-    this.regions = new Regions(client.serviceClientConfiguration(), builder.regions);
     this.writes = new Writes(builder.keys);
     this.table = builder.table;
     this.key = builder.key;
     this.field = builder.field;
-    this.barriers = builder.barriers;
   }
 
   /**
@@ -95,14 +73,12 @@ public final class DynamoDbShim extends Shim {
   }
 
   /** Describes a shim; one whose names cannot work cannot be registered. */
-  public static final class Builder extends ShimBuilder<Builder, DynamoDbShim> {
+  public static final class Builder extends RegionShim.Builder<Builder, DynamoDbShim> {
     private final DynamoDbClientBuilder client;
-    private final Map<String, URI> regions = new HashMap<>();
     private final Map<String, List<String>> keys = new HashMap<>();
     private @Nullable String table;
     private String key = "id";
     private String field = "value";
-    private @Nullable ReadBarriers barriers;
 
     private Builder(String datastore, DynamoDbClientBuilder client) {
       super(datastore);
@@ -127,22 +103,9 @@ public final class DynamoDbShim extends Shim {
       return this;
     }
 
-    /** Says where another region is, if not where AWS has it. */
-    public Builder region(String region, URI endpoint) {
-      regions.put(
-          Objects.requireNonNull(region, "region"), Objects.requireNonNull(endpoint, "endpoint"));
-      return this;
-    }
-
     /** Names the attributes of a table's key, where {@code DescribeTable} is not allowed. */
     public Builder tableKey(String table, String... attributes) {
       keys.put(table, List.of(attributes));
-      return this;
-    }
-
-    /** Lets reads wait automatically, or not, whatever is configured. */
-    public Builder barriers(ReadBarriers barriers) {
-      this.barriers = barriers;
       return this;
     }
 
@@ -161,42 +124,10 @@ public final class DynamoDbShim extends Shim {
         throw new ConfigurationException(
             "key and field must be two names other than '_ap' and '_apl'");
       }
-      return new DynamoDbShim(this, built(client, new Attempts.Counting()));
+      DynamoDbClient own = built(client, new Attempts.Counting());
+      return new DynamoDbShim(
+          this, own, new DynamoDbRegions(own.serviceClientConfiguration(), regions()));
     }
-  }
-
-  /** Returns a client with one more interceptor; its builder stays as the application made it. */
-  private static <B extends AwsClientBuilder<B, C>, C> C built(
-      B builder, ExecutionInterceptor interceptor) {
-    ClientOverrideConfiguration given = builder.overrideConfiguration();
-    B unused =
-        builder.overrideConfiguration(
-            given.toBuilder().addExecutionInterceptor(interceptor).build());
-    C made = builder.build();
-    unused = builder.overrideConfiguration(given);
-    return made;
-  }
-
-  // What it is to barriers.
-
-  @Override
-  public boolean holdsReads() {
-    return true;
-  }
-
-  @Override
-  public @Nullable ReadBarriers barriers() {
-    return barriers;
-  }
-
-  @Override
-  public Object server() {
-    return regions.server();
-  }
-
-  @Override
-  public Endpoint openEndpoint(Duration timeout) {
-    return new DynamoDbEndpoint(regions);
   }
 
   // Clients of the application's.
@@ -211,12 +142,7 @@ public final class DynamoDbShim extends Shim {
    * @throws ConfigurationException if it is of another region
    */
   public DynamoDbClient instrument(DynamoDbClientBuilder builder) {
-    if (KillSwitch.isDisabled()) {
-      return builder.build();
-    }
-    DynamoDbClient made = built(builder, new Interceptor(this));
-    requireHere(made.serviceClientConfiguration().region(), made);
-    return made;
+    return instrumented(builder);
   }
 
   /**
@@ -227,44 +153,16 @@ public final class DynamoDbShim extends Shim {
    * @throws ConfigurationException if it is of another region
    */
   public DynamoDbAsyncClient instrument(DynamoDbAsyncClientBuilder builder) {
-    if (KillSwitch.isDisabled()) {
-      return builder.build();
-    }
-    Interceptor interceptor = new Interceptor(this);
-    DynamoDbAsyncClient made = built(builder, interceptor);
-    requireHere(made.serviceClientConfiguration().region(), made);
-    return InstrumentedAsync.face(made, interceptor, waiting);
+    return instrumentedAsync(DynamoDbAsyncClient.class, builder);
   }
 
-  private void requireHere(Region region, AutoCloseable made) {
-    if (region.id().equals(region())) {
-      return;
-    }
-    try {
-      made.close();
-    } catch (Exception error) { // It was never used.
-      throw new IllegalStateException(error);
-    }
-    throw new ConfigurationException(
-        "a client of "
-            + region.id()
-            + " writes in another region than this shim of '"
-            + datastore()
-            + "', which is of "
-            + region()
-            + ": use a shim for each region");
-  }
-
-  String region() {
-    return regions.here();
+  @Override
+  protected AwsCall call(String operation, SdkRequest request, @Nullable AwsCall whole) {
+    return new Call(this, operation, request);
   }
 
   Writes writes() {
     return writes;
-  }
-
-  Observation observe(Floor floor) throws Exception {
-    return regions.observe(floor);
   }
 
   /** Asks for the key of a table, once, with the time and the retries of the application's. */
@@ -288,12 +186,6 @@ public final class DynamoDbShim extends Shim {
   /** Returns the write of an item that has a stamp. */
   WriteId written(Item item, long stamp) {
     return WriteId.of(datastore(), item.named(region()), stamp).writtenAt(Time.hour());
-  }
-
-  /** Notes a write of which the position is not known. */
-  void uncovered(String cause) {
-    countUncovered("dynamodb", cause);
-    Recording.markIncomplete(datastore(), "unsampled");
   }
 
   // Table 2.
@@ -377,9 +269,7 @@ public final class DynamoDbShim extends Shim {
     try {
       call.run();
     } catch (RuntimeException error) {
-      if (attempts.leaveDoubt(error)) {
-        Recording.markIncomplete(datastore(), "in_doubt");
-      }
+      failed(attempts, error);
       throw error;
     }
     Recording.recordWrite(write);
@@ -402,11 +292,8 @@ public final class DynamoDbShim extends Shim {
             .key(item.wire())
             .consistentRead(true)
             .build();
-    Interceptor reading = new Interceptor(this);
-    Call call = reading.begin(request, true);
-    reading.prepare(call, request);
+    StaleRead stale = prepared(request).stale();
     GetItemResponse got = client.getItem(request);
-    StaleRead stale = call.stale();
     stale.answered();
     return got.hasItem() ? found(item, got.item()) : new Found(null, Lineage.empty());
   }
@@ -459,8 +346,6 @@ public final class DynamoDbShim extends Shim {
   @Override
   public void close() {
     super.close();
-    waiting.shutdown();
-    regions.close();
     client.close();
   }
 }

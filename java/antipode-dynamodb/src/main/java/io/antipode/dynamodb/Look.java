@@ -1,5 +1,6 @@
 package io.antipode.dynamodb;
 
+import io.antipode.aws.Homes;
 import io.antipode.barrier.Observation;
 import io.antipode.barrier.Status;
 import io.antipode.lineage.WriteId;
@@ -28,20 +29,21 @@ final class Look {
   }
 
   private final String region;
-  private final Homes homes;
+  private final Homes<Shown> homes;
   private final Reading reading;
   private final Map<WriteId, Place> places = new LinkedHashMap<>();
   private final Map<WriteId, Status> statuses = new HashMap<>();
   private final Map<Item, Shown> here = new HashMap<>();
 
-  private Look(String region, Homes homes, Reading reading) {
+  private Look(String region, Homes<Shown> homes, Reading reading) {
     this.region = region;
     this.homes = homes;
     this.reading = reading;
   }
 
   /** Returns what a region shows of writes. */
-  static Observation at(String region, Collection<WriteId> writes, Homes homes, Reading reading)
+  static Observation at(
+      String region, Collection<WriteId> writes, Homes<Shown> homes, Reading reading)
       throws Exception {
     Look look = new Look(region, homes, reading);
     for (WriteId write : writes) {

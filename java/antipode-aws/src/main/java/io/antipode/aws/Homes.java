@@ -1,12 +1,16 @@
-package io.antipode.dynamodb;
+package io.antipode.aws;
 
 import io.antipode.lineage.WriteId;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/** What the regions of writes that are waited for have said. Thread-safe. */
-final class Homes {
+/**
+ * What the regions of writes that are waited for have said. Thread-safe.
+ *
+ * @param <S> what a region says of a write
+ */
+public final class Homes<S> {
   /**
    * After how many polls that missed a write its own region is asked about it; then after twice as
    * many, and so on: it may have been overwritten since.
@@ -16,32 +20,32 @@ final class Homes {
   private static final int MOST_REMEMBERED = 10_000;
 
   /** A write that polls have missed. */
-  private static final class Missed {
+  private static final class Missed<S> {
     private int polls;
     private int due = FIRST_ASKED;
-    private @Nullable Shown home;
+    private @Nullable S home;
     private String cause = "";
   }
 
-  private final Map<WriteId, Missed> missed =
+  private final Map<WriteId, Missed<S>> missed =
       new LinkedHashMap<>() {
         private static final long serialVersionUID = 1L;
 
         @Override
-        protected boolean removeEldestEntry(Map.Entry<WriteId, Missed> eldest) {
+        protected boolean removeEldestEntry(Map.Entry<WriteId, Missed<S>> eldest) {
           return size() > MOST_REMEMBERED;
         }
       };
 
   /** Returns what the region of a write has of it, as far as it was asked. */
-  synchronized @Nullable Shown said(WriteId write) {
-    Missed held = missed.get(write);
+  public synchronized @Nullable S said(WriteId write) {
+    Missed<S> held = missed.get(write);
     return held == null ? null : held.home;
   }
 
   /** Returns why that is not known, where it was asked for. */
-  synchronized String cause(WriteId write) {
-    Missed held = missed.get(write);
+  public synchronized String cause(WriteId write) {
+    Missed<S> held = missed.get(write);
     return held == null ? "" : held.cause;
   }
 
@@ -50,8 +54,8 @@ final class Homes {
    *
    * @param isDoubtful whether the first poll that misses it is reason enough
    */
-  synchronized boolean miss(WriteId write, boolean isDoubtful) {
-    Missed held = missed.computeIfAbsent(write, absent -> new Missed());
+  public synchronized boolean miss(WriteId write, boolean isDoubtful) {
+    Missed<S> held = missed.computeIfAbsent(write, absent -> new Missed<>());
     held.polls++;
     boolean asks = held.polls >= held.due || (isDoubtful && held.polls == 1);
     if (asks) {
@@ -61,8 +65,8 @@ final class Homes {
   }
 
   /** Takes what the region of a write said; null, and why, for nothing. */
-  synchronized void learn(WriteId write, @Nullable Shown home, String cause) {
-    Missed held = missed.get(write);
+  public synchronized void learn(WriteId write, @Nullable S home, String cause) {
+    Missed<S> held = missed.get(write);
     if (held != null) {
       held.home = home;
       held.cause = cause;
@@ -70,7 +74,7 @@ final class Homes {
   }
 
   /** Forgets a write that is not waited for any more. */
-  synchronized void forget(WriteId write) {
-    Missed unused = missed.remove(write);
+  public synchronized void forget(WriteId write) {
+    Missed<S> unused = missed.remove(write);
   }
 }

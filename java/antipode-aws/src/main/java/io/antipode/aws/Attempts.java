@@ -1,4 +1,4 @@
-package io.antipode.dynamodb;
+package io.antipode.aws;
 
 import org.jspecify.annotations.Nullable;
 import software.amazon.awssdk.core.interceptor.Context;
@@ -7,9 +7,9 @@ import software.amazon.awssdk.core.interceptor.ExecutionAttributes;
 import software.amazon.awssdk.core.interceptor.ExecutionInterceptor;
 
 /** How often one request was sent, and what is known of each attempt. Thread-safe. */
-final class Attempts {
+public final class Attempts {
   private static final ExecutionAttribute<Attempts> KEY =
-      new ExecutionAttribute<>("antipode.dynamodb.attempts");
+      new ExecutionAttribute<>("antipode.aws.attempts");
 
   private final boolean isTransaction;
   private int doubtful;
@@ -17,7 +17,7 @@ final class Attempts {
   private boolean isCancelled;
 
   /** Begins to count; a transaction that may be under way is refused as if it had failed. */
-  Attempts(boolean isTransaction) {
+  public Attempts(boolean isTransaction) {
     this.isTransaction = isTransaction;
   }
 
@@ -26,7 +26,8 @@ final class Attempts {
     ExecutionAttributes unused = attributes.putAttribute(KEY, this);
   }
 
-  static ExecutionAttribute<Attempts> key() {
+  /** Returns the attribute by which a request has its attempts counted. */
+  public static ExecutionAttribute<Attempts> key() {
     return KEY;
   }
 
@@ -44,7 +45,7 @@ final class Attempts {
   }
 
   /** Returns whether a call that ended by an error may have written. */
-  synchronized boolean leaveDoubt(Throwable error) {
+  public synchronized boolean leaveDoubt(Throwable error) {
     boolean isUndone = isLastDoubtful && Errors.isUndone(error);
     return doubtful > (isUndone ? 1 : 0);
   }
@@ -59,7 +60,7 @@ final class Attempts {
   }
 
   /** Counts the attempts of a client's calls. */
-  static class Counting implements ExecutionInterceptor {
+  public static class Counting implements ExecutionInterceptor {
     @Override
     public void beforeTransmission(
         Context.BeforeTransmission context, ExecutionAttributes attributes) {

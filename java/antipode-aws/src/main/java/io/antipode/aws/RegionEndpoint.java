@@ -1,4 +1,4 @@
-package io.antipode.dynamodb;
+package io.antipode.aws;
 
 import io.antipode.barrier.Endpoint;
 import io.antipode.barrier.Observation;
@@ -8,13 +8,13 @@ import java.time.Duration;
 import java.util.Collection;
 
 /** Where barriers poll a region. */
-final class DynamoDbEndpoint implements Endpoint {
+final class RegionEndpoint implements Endpoint {
   /** Each poll is a request that costs money. */
   private static final Duration LEAST_PAUSE = Duration.ofMillis(10);
 
-  private final Regions regions;
+  private final Regions<?> regions;
 
-  DynamoDbEndpoint(Regions regions) {
+  RegionEndpoint(Regions<?> regions) {
     this.regions = regions;
   }
 

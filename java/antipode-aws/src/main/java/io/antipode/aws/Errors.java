@@ -1,4 +1,4 @@
-package io.antipode.dynamodb;
+package io.antipode.aws;
 
 import io.antipode.barrier.UnreachableException;
 import java.io.IOException;
@@ -13,7 +13,7 @@ import software.amazon.awssdk.core.exception.ApiCallTimeoutException;
 import software.amazon.awssdk.core.exception.SdkClientException;
 
 /** What the SDK's errors say. */
-final class Errors {
+public final class Errors {
   /** A refusal that says that the same transaction may be under way. */
   private static final String UNDER_WAY = "TransactionInProgressException";
 
@@ -27,8 +27,10 @@ final class Errors {
           "ProvisionedThroughputExceededException",
           "ReplicatedWriteConflictException",
           "RequestLimitExceeded",
+          "RequestTimeout",
           "ServiceUnavailable",
           "ServiceUnavailableException",
+          "SlowDown",
           "Throttling",
           "ThrottlingException",
           UNDER_WAY);
@@ -36,9 +38,9 @@ final class Errors {
   private Errors() {}
 
   /** Returns whether an error proves that the attempt which it ended wrote nothing. */
-  static boolean isUndone(Throwable error) {
+  public static boolean isUndone(Throwable error) {
     if (error instanceof AwsServiceException refused) {
-      return refused.statusCode() < SERVER_ERROR && !UNDER_WAY.equals(code(refused));
+      return isUndone(refused.statusCode(), false) && !UNDER_WAY.equals(code(refused));
     }
     // Its request did not leave.
     return has(error, ConnectException.class) || has(error, UnknownHostException.class);
@@ -55,7 +57,7 @@ final class Errors {
    *
    * @throws UnreachableException if it may pass
    */
-  static RuntimeException lasting(RuntimeException error) {
+  public static RuntimeException lasting(RuntimeException error) {
     if (isPassing(error)) {
       throw new UnreachableException(String.valueOf(error.getMessage()), error);
     }
@@ -73,7 +75,8 @@ final class Errors {
             || has(error, IOException.class));
   }
 
-  static String code(AwsServiceException refused) {
+  /** Returns the code of a refusal; empty where it has none. */
+  public static String code(AwsServiceException refused) {
     return refused.awsErrorDetails() == null || refused.awsErrorDetails().errorCode() == null
         ? ""
         : refused.awsErrorDetails().errorCode();

@@ -1,30 +1,31 @@
-package io.antipode.dynamodb;
+package io.antipode.aws;
 
 import io.opentelemetry.context.Context;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
-import java.util.Arrays;
+import java.nio.file.Path;
+import java.util.List;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.function.Consumer;
-import software.amazon.awssdk.core.SdkRequest;
-import software.amazon.awssdk.services.dynamodb.DynamoDbAsyncClient;
+import software.amazon.awssdk.awscore.AwsClient;
+import software.amazon.awssdk.awscore.AwsRequest;
 
 /**
  * An asynchronous client whose calls wait in no thread of the application's, and whose futures say
  * when they are cancelled: the SDK reports that to no interceptor.
  */
 final class InstrumentedAsync implements InvocationHandler {
-  private final DynamoDbAsyncClient real;
-  private final Interceptor interceptor;
+  private final AwsClient real;
+  private final AwsInterceptor interceptor;
   private final Executor waiting;
 
-  private InstrumentedAsync(DynamoDbAsyncClient real, Interceptor interceptor, Executor waiting) {
+  private InstrumentedAsync(AwsClient real, AwsInterceptor interceptor, Executor waiting) {
     this.real = real;
     this.interceptor = interceptor;
     this.waiting = waiting;
@@ -33,15 +34,16 @@ final class InstrumentedAsync implements InvocationHandler {
   /**
    * Returns a client that is used in the place of another one.
    *
+   * @param api of the client
    * @param waiting whose threads wait for what is not shown yet
    */
-  static DynamoDbAsyncClient face(
-      DynamoDbAsyncClient real, Interceptor interceptor, Executor waiting) {
-    return (DynamoDbAsyncClient)
+  static <C extends AwsClient> C face(
+      Class<C> api, C real, AwsInterceptor interceptor, Executor waiting) {
+    return api.cast(
         Proxy.newProxyInstance(
-            DynamoDbAsyncClient.class.getClassLoader(),
-            new Class<?>[] {DynamoDbAsyncClient.class},
-            new InstrumentedAsync(real, interceptor, waiting));
+            api.getClassLoader(),
+            new Class<?>[] {api},
+            new InstrumentedAsync(real, interceptor, waiting)));
   }
 
   @Override
@@ -49,20 +51,24 @@ final class InstrumentedAsync implements InvocationHandler {
     if (method.getName().equals("equals")) {
       return proxy == arguments[0];
     }
-    boolean isMadeOfCalls =
-        method.isDefault()
-            && (method.getName().endsWith("Paginator")
-                || Arrays.asList(method.getParameterTypes()).contains(Consumer.class));
-    if (isMadeOfCalls) {
+    if (isMadeOfCalls(method)) {
       return InvocationHandler.invokeDefault(proxy, method, arguments);
     }
     if (method.getReturnType() == CompletableFuture.class
         && arguments != null
-        && arguments.length == 1
-        && arguments[0] instanceof SdkRequest request) {
-      return called(method, request);
+        && arguments[0] instanceof AwsRequest request) {
+      return called(method, request, arguments);
     }
     return invoked(method, arguments);
+  }
+
+  /** Returns whether the API makes other calls of a call, which are followed in its place. */
+  private static boolean isMadeOfCalls(Method method) {
+    List<Class<?>> parameters = List.of(method.getParameterTypes());
+    return method.isDefault()
+        && (method.getName().endsWith("Paginator")
+            || parameters.contains(Consumer.class)
+            || parameters.contains(Path.class));
   }
 
   private Object invoked(Method method, Object... arguments) throws Throwable {
@@ -73,9 +79,9 @@ final class InstrumentedAsync implements InvocationHandler {
     }
   }
 
-  private CompletableFuture<Object> called(Method method, SdkRequest request) {
+  private CompletableFuture<Object> called(Method method, AwsRequest request, Object... arguments) {
     CompletableFuture<Object> made = new CompletableFuture<>();
-    Call call;
+    AwsCall call;
     try {
       call = interceptor.begin(request, false);
     } catch (RuntimeException error) {
@@ -83,24 +89,29 @@ final class InstrumentedAsync implements InvocationHandler {
       return made;
     }
     onCancel(made, call::cancelled);
-    if (interceptor.waits(call, request)) {
+    if ((call.isHeld() || call.asks(request))) {
       try {
-        waiting.execute(Context.current().wrap(() -> prepare(method, request, call, made)));
+        waiting.execute(
+            Context.current().wrap(() -> prepare(method, request, call, made, arguments)));
       } catch (RejectedExecutionException error) {
         made.completeExceptionally(
             new IllegalStateException("the shim of this client is closed", error));
       }
     } else {
-      send(method, request, call, made);
+      send(method, request, call, made, arguments);
     }
     return made;
   }
 
   private void prepare(
-      Method method, SdkRequest request, Call call, CompletableFuture<Object> made) {
+      Method method,
+      AwsRequest request,
+      AwsCall call,
+      CompletableFuture<Object> made,
+      Object... arguments) {
     try {
       interceptor.prepare(call, request);
-      send(method, request, call, made);
+      send(method, request, call, made, arguments);
     } catch (Throwable error) {
       made.completeExceptionally(error);
     }
@@ -117,19 +128,23 @@ final class InstrumentedAsync implements InvocationHandler {
   }
 
   @SuppressWarnings("unchecked")
-  private void send(Method method, SdkRequest request, Call call, CompletableFuture<Object> made) {
+  private void send(
+      Method method,
+      AwsRequest request,
+      AwsCall call,
+      CompletableFuture<Object> made,
+      Object... arguments) {
     if (made.isDone()) {
       return;
     }
     CompletableFuture<Object> sent;
-    interceptor.expect(call);
+    Object[] of = arguments.clone();
+    of[0] = AwsInterceptor.of(call, request);
     try {
-      sent = (CompletableFuture<Object>) invoked(method, request);
+      sent = (CompletableFuture<Object>) invoked(method, of);
     } catch (Throwable error) {
       made.completeExceptionally(error);
       return;
-    } finally {
-      interceptor.expect(null);
     }
     CompletableFuture<Object> unused =
         sent.whenComplete(
