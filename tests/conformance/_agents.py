@@ -49,7 +49,7 @@ LACKING = {
             "open_scope baggage",
             # It refuses the setting.
             "script automatic primary",
-            # Stores of AWS are Python's; Java's come, and C++ has none.
+            # Stores of AWS are Python's and Java's.
             "decide dynamodb",
             "decide s3",
             "decide sns",
@@ -61,7 +61,7 @@ LACKING = {
     "java": frozenset(
         {
             *("decide redis keys", "decide postgresql"),
-            *("decide s3", "decide sns"),
+            "decide sns",
         }
     ),
 }

@@ -14,7 +14,7 @@ from tests.integration.rabbitmq._bench import Region, remove
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode_testing import DynamoDBTopology, RabbitMQTopology
+    from antipode_testing import DynamoDBTopology, RabbitMQTopology, S3Topology
 
 #: Where the agent keeps MongoDB's documents.
 DATABASE = "app"
@@ -29,13 +29,13 @@ def regions(store: str, topology: Any) -> Iterator[tuple[dict[str, Any], dict[st
         return
     if store in ("mysql", "mariadb"):
         test_mysql.prepare(topology)
-    if store == "dynamodb":
-        yield _tables(topology)
+    if store in ("dynamodb", "s3"):
+        yield _apart(topology)
         return
     yield described(store, topology, topology.primary), described(store, topology, topology.replica)
 
 
-def _tables(topology: DynamoDBTopology) -> tuple[dict[str, Any], dict[str, Any]]:
+def _apart(topology: DynamoDBTopology | S3Topology) -> tuple[dict[str, Any], dict[str, Any]]:
     """Both regions, each of which knows where the other is."""
     urls = dict(zip(topology.regions, topology.urls, strict=True))
     near, far = topology.regions

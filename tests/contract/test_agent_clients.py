@@ -29,6 +29,7 @@ CLIENTS = {
     ),
     "rabbitmq": ("python", "java", "cpp"),
     "redis": ("python", "java", "java-jedis", "java-spring", "cpp"),
+    "s3": ("java", "java-async"),
 }
 #: Connector/J reads rows one by one where a statement asks for so many at a time.
 ONE_BY_ONE = -(2**31)

@@ -10,7 +10,7 @@ import pytest
 from antipode_shims.embedded import EmbeddedTopology
 from antipode_testing import ContractStore, LagProxy, ShimContract
 from tests.agent.client import RemoteAntipode, RemoteShim, StoreError
-from tests.contract import test_dynamodb, test_embedded, test_rabbitmq
+from tests.contract import test_dynamodb, test_embedded, test_rabbitmq, test_s3
 from tests.contract._servers import DATABASE, described
 from tests.contract.test_agent import Remote, remote
 from tests.contract.test_dynamodb import DynamoDBContractStore
@@ -18,6 +18,7 @@ from tests.contract.test_embedded import EmbeddedContractStore
 from tests.contract.test_mongodb import MongoContractStore
 from tests.contract.test_mysql import MySQLContract, MySQLContractStore
 from tests.contract.test_rabbitmq import RabbitMQContractStore
+from tests.contract.test_s3 import S3ContractStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         MongoDBTopology,
         MySQLTopology,
         RabbitMQTopology,
+        S3Topology,
     )
 
 __all__ = ["remote"]
@@ -200,6 +202,54 @@ class RemoteDynamoDB(Remote, DynamoDBContractStore):
                 doubtful.close()
 
 
+class RemoteS3(Remote, S3ContractStore):
+    """Two regions of an emulator; the reader comes through a proxy, which can be cut."""
+
+    aborted: ClassVar[tuple[type[Exception], ...]] = (*ContractStore.aborted, StoreError)
+
+    def __init__(self, remote: RemoteAntipode, topology: S3Topology, stack: ExitStack) -> None:
+        self.antipode = remote
+        super().__init__(topology, stack)
+
+    def _shim(self, topology: Any, address: Any, region: str, **options: Any) -> RemoteShim:
+        server = {
+            "url": topology.url(address),
+            "region": region,
+            "regions": options.pop("regions", {}),
+            "bucket": options.pop("bucket", "posts"),
+        }
+        return RemoteShim(self.antipode, "s3", "posts", server, **options)
+
+    def has_unique_log(self, write: WriteId) -> bool:
+        """A bucket's name is the operator's."""
+        del write
+        return False
+
+    def connections(self) -> int:
+        """As the shim's of this process: the agent's are of this machine, too."""
+        return S3ContractStore.connections(self)
+
+    async def read_async(self, key: str) -> tuple[bytes | None, Lineage]:
+        return await self.reader.read_async(key)
+
+    def refused_write(self, key: str, value: bytes) -> None:
+        """There is no such bucket."""
+        missing = self._shim(self.topology, self.topology.primary, self.home, bucket="missing")
+        with closing(missing):
+            missing.write(key, value)
+
+    def doubtful_write(self, key: str, value: bytes) -> None:
+        with LagProxy(self.topology.primary, lag_ms=0) as slow:
+            doubtful = self._shim(self.topology, slow.address, self.home, timeout_s=DOUBT_S)
+            try:
+                doubtful.read(key)
+                slow.set_lag(LONG_MS)
+                doubtful.write(key, value)
+            finally:
+                slow.cut()
+                doubtful.close()
+
+
 class RemoteEmbedded(Remote, EmbeddedContractStore):
     """Two files, which the agent opens; the replicator is here."""
 
@@ -348,6 +398,22 @@ class TestDynamoDBOfJava(Contract):
     ) -> Iterator[RemoteDynamoDB]:
         """A shim in each region, both in an agent."""
         yield from running(RemoteDynamoDB, remote, antipode_dynamodb)
+
+
+@pytest.mark.store("s3")
+class TestS3OfJava(Contract):
+    """The claims that Java's shim keeps, over two regions of an emulator."""
+
+    language: ClassVar[str] = "java"
+    opt_outs: ClassVar[dict[str, str]] = {
+        **test_s3.TestS3.opt_outs,
+        "unknown_writes": "an agent has no client of the store that the suite could call",
+    }
+
+    @pytest.fixture
+    def store(self, antipode_s3: S3Topology, remote: RemoteAntipode) -> Iterator[RemoteS3]:
+        """A shim in each region, both in an agent."""
+        yield from running(RemoteS3, remote, antipode_s3)
 
 
 @pytest.mark.store("rabbitmq")

@@ -31,6 +31,7 @@ final class Decisions {
       case "mongodb" -> MongoVectors.decide(kind, given);
       case "rabbitmq" -> rabbitmq(kind, given);
       case "redis" -> redis(kind, given);
+      case "s3" -> S3Vectors.decide(kind, given);
       default -> throw AgentException.unsupported("a shim of " + store);
     };
   }

@@ -27,7 +27,7 @@ import org.jspecify.annotations.Nullable;
 final class Stores {
   /** The stores of which there are shims. */
   static final List<String> NAMES =
-      List.of("dynamodb", "mariadb", "mongodb", "mysql", "rabbitmq", "redis");
+      List.of("dynamodb", "mariadb", "mongodb", "mysql", "rabbitmq", "redis", "s3");
 
   private static final JsonNodeFactory JSON = JsonNodeFactory.instance;
   private static final Path DESCRIPTORS = Path.of("/proc/self/fd");
@@ -54,6 +54,9 @@ final class Stores {
     }
     if (store.equals("dynamodb")) {
       return isClient ? new OpenDynamoDbClient(request) : new OpenDynamoDb(request);
+    }
+    if (store.equals("s3")) {
+      return isClient ? new OpenS3Client(request) : new OpenS3(request);
     }
     if (store.equals("mongodb")) {
       return isClient ? new OpenMongoDbClient(request) : new OpenMongoDb(request);

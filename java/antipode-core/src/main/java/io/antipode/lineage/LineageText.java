@@ -34,6 +34,9 @@ public final class LineageText {
         }
       };
 
+  /** What a bound counts besides the text itself. */
+  private static final String MEMBER = "antipode=";
+
   private LineageText() {}
 
   /**
@@ -104,7 +107,7 @@ public final class LineageText {
 
   /** Returns what to put into a message for a lineage, with the notes of a dry run. */
   public static String message(Lineage lineage) {
-    return measured("stored", lineage, Set.of());
+    return measured("stored", lineage, Settings.current().maxLineageBytes(), Set.of());
   }
 
   /**
@@ -113,11 +116,12 @@ public final class LineageText {
    * @param notes what travels for a dry run besides: they name what may be named
    */
   public static String sent(Lineage lineage, Collection<String> notes) {
-    return measured("baggage", lineage, notes);
+    return measured("baggage", lineage, Settings.current().maxLineageBytes(), notes);
   }
 
-  private static String measured(String carrier, Lineage lineage, Collection<String> notes) {
-    String text = leaving(lineage, Settings.current().maxLineageBytes(), notes);
+  private static String measured(
+      String carrier, Lineage lineage, int maxBytes, Collection<String> notes) {
+    String text = leaving(lineage, maxBytes, notes);
     if (!Measures.isIdle()) {
       int entries = lineage.writes().size();
       Measures.tell(measure -> measure.left(carrier, text.length(), entries));
@@ -128,6 +132,17 @@ public final class LineageText {
   /** Returns what to store with a value, or to put into a message, for a lineage. */
   public static String stored(Lineage lineage) {
     return message(lineage.withoutNotes());
+  }
+
+  /**
+   * Returns the same, for a store that has less room.
+   *
+   * @param room bytes that the text may have at most
+   * @throws LineageTooLargeException if that has no room for a mark
+   */
+  public static String stored(Lineage lineage, int room) {
+    int most = Math.min(Settings.current().maxLineageBytes(), room + MEMBER.length());
+    return measured("stored", lineage.withoutNotes(), most, Set.of());
   }
 
   /**
