@@ -195,6 +195,9 @@ ANTIPODE_EXPORT void RecordWrite(const WriteId& write);
 /// For shims: notes that a transaction has written and is open, or is over; `who` is whose it is, a connection or a
 /// session, as `Floor::Current` has it. Its writes have no positions yet, and no other connection sees them.
 ANTIPODE_EXPORT void RecordUncommitted(const std::string& datastore, const void* who, bool wrote);
+/// For shims: notes, for a dry run, that a message is handled which says nothing of this library's in its headers, in
+/// the current scope or in none.
+ANTIPODE_EXPORT void RecordUnlabelled(const std::string& datastore);
 /// For shims, and for calls of your own: notes in the current scope that something is missing.
 ANTIPODE_EXPORT void MarkIncomplete(std::string_view subject, std::string_view reason);
 

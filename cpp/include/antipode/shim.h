@@ -84,6 +84,8 @@ class ANTIPODE_EXPORT Endpoint {
   virtual Observation Observe(const std::set<WriteId>& writes, double timeout_s) = 0;
   /// Asks once for the records of promises; the incarnation and the promises alone are answered.
   virtual Observation Promised(const std::set<Promise>& promises, double timeout_s);
+  /// Whether its server says that it is a replica; false where it says nothing of that. Throws as `Observe`.
+  virtual bool IsReplica(double timeout_s);
   /// Waits so many seconds, until woken, or until the server pushes something, which may set `wake` as well.
   virtual void Pause(double timeout_s, Wake& wake);
   /// Nobody waits any more: ends what the server pushes until the next pause.

@@ -49,7 +49,7 @@ std::shared_ptr<ReadFloor> CurrentFloor(Store& store, bool reads, const void* wh
   }
   const auto settings = SettingsInForce();
   const bool chosen = Chosen(store, *settings);
-  const auto observer = reads && store.reads_from() == ReadsFrom::kReplica ? DryRunNow() : nullptr;
+  const auto observer = reads ? DryRunNow() : nullptr;
   if (observer) observer->Reads(*scope, store, chosen && store.Floors());
   if (reads) TellOfUnseenRead(*scope, store.datastore(), who);
   ReadFloor::Demands demands;

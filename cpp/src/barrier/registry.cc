@@ -165,6 +165,7 @@ Endpoint::~Endpoint() = default;
 Observation Endpoint::Promised(const std::set<Promise>&, double) {
   throw std::logic_error("this endpoint cannot ask for promises");
 }
+bool Endpoint::IsReplica(double) { return false; }
 void Endpoint::Pause(double timeout_s, Wake& wake) { wake.Wait(timeout_s); }
 void Endpoint::Rest() {}
 void Endpoint::Interrupt() {}

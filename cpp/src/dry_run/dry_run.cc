@@ -1,6 +1,7 @@
 #include "dry_run/dry_run.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 
 #include "antipode/members.h"
@@ -28,6 +29,8 @@ namespace {
 
 /// How many of the writes that a read may miss are said.
 constexpr std::size_t kSaid = 3;
+/// How long the end of a dry run waits for servers that were asked what they are, in seconds.
+constexpr double kRolesS = 2;
 
 std::vector<Dependency> ExactOf(const Lineage& known, const std::string& datastore) {
   std::vector<Dependency> exact;
@@ -42,6 +45,10 @@ std::vector<Dependency> ExactOf(const Lineage& known, const std::string& datasto
 
 std::string Member(const char* name, std::string_view value) {
   return std::string("\"") + name + "\":" + json::Text(value);
+}
+
+std::string LintOf(const char* lint, std::string_view datastore, std::string_view detail) {
+  return Member("lint", lint) + "," + Member("datastore", datastore) + "," + Member("detail", detail);
 }
 
 }  // namespace
@@ -67,9 +74,12 @@ void DryRun::Wrote(const Scope& scope, const Dependency& write, bool late) {
 
 void DryRun::Reads(const Scope& scope, Store& client, bool automatic) {
   evidence_->Over();
+  const bool declared = client.reads_from() == ReadsFrom::kReplica;
+  if (!declared && roles_.Known(client)) return;
   const std::string& datastore = client.datastore();
   const auto exact = ExactOf(scope.lineage(), datastore);
   if (exact.empty()) return;
+  if (!declared) return AskRole(scope, client);
   const auto notes = dry_run::Notes::Of(scope);
   std::vector<Dependency> missed;
   std::copy_if(exact.begin(), exact.end(), std::back_inserter(missed),
@@ -81,6 +91,13 @@ void DryRun::Reads(const Scope& scope, Store& client, bool automatic) {
                                 ",\"writes\":" + json::Writes(missed.empty() ? exact : missed));
   if (!missed.empty() && !automatic) Found(datastore, place, missed);
   if (!missed.empty() && number != kUnwritten) LookInto(client, place, missed, number);
+}
+
+void DryRun::AskRole(const Scope& scope, Store& client) {
+  if (!records_) return;
+  const Place place = Here();
+  const std::string about = About(&scope, &place) + LintOf("undeclared-replica", client.datastore(), "");
+  roles_.Ask(client, [records = records_, about] { records->Put("lint", about); });
 }
 
 void DryRun::Found(const std::string& datastore, const Place& place, const std::vector<Dependency>& missed) {
@@ -141,6 +158,10 @@ void DryRun::BeforeCommit(const Scope& scope, const std::string& what, const std
   Lint("read-before-commit", datastore, detail, &scope, Here());
 }
 
+void DryRun::Unlabelled(const Scope* scope, const std::string& datastore) {
+  Lint("message-without-lineage", datastore, "", scope, Here());
+}
+
 void DryRun::Leaves(const Scope& scope) {
   std::set<std::string> open;
   for (const OpenWrite& each : OpenIn(scope)) open.insert(each.datastore);
@@ -159,10 +180,16 @@ std::set<std::string> DryRun::Notes(const Scope& scope) {
   return dry_run::Notes::Of(scope)->Items(SettingsInForce()->egress);
 }
 
-void DryRun::Settle(double timeout_s) { evidence_->Settle(timeout_s); }
+void DryRun::Settle(double timeout_s) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(timeout_s);
+  evidence_->Settle(timeout_s);
+  const std::chrono::duration<double> left = until - std::chrono::steady_clock::now();
+  roles_.Settle(left.count());
+}
 
 void DryRun::Close() {
   evidence_->Close();
+  roles_.Settle(kRolesS);
   if (records_) records_->Close();
 }
 
@@ -170,17 +197,19 @@ Place DryRun::Here() { return places_.Of(CurrentCallStack()); }
 
 void DryRun::Lint(const char* lint, std::string_view datastore, std::string_view detail, const Scope* scope,
                   const Place& place) {
-  Record("lint", scope, &place,
-         Member("lint", lint) + "," + Member("datastore", datastore) + "," + Member("detail", detail));
+  Record("lint", scope, &place, LintOf(lint, datastore, detail));
 }
 
 int DryRun::Record(std::string_view kind, const Scope* scope, const Place* place, const std::string& about) {
-  if (!records_) return kUnwritten;
+  return records_ ? records_->Put(kind, About(scope, place) + about) : kUnwritten;
+}
+
+std::string DryRun::About(const Scope* scope, const Place* place) {
   const std::string request = scope == nullptr ? "null" : "\"" + dry_run::Notes::Of(*scope)->Request() + "\"";
   std::string members = "\"request\":" + request + ",";
   if (const auto test = RunningTest()) members += Member("test", *test) + ",";
   if (place != nullptr) members += "\"site\":" + json::Site(*place) + ",";
-  return records_->Put(kind, members + about);
+  return members;
 }
 
 }  // namespace antipode::dry_run

@@ -10,6 +10,7 @@
 #include "antipode/lineage.h"
 #include "antipode/scope.h"
 #include "antipode/shim.h"
+#include "dry_run/declared_roles.h"
 #include "dry_run/evidence.h"
 #include "dry_run/notes.h"
 #include "dry_run/records.h"
@@ -31,6 +32,7 @@ class DryRun final : public DryRunObserver {
   void Counted(std::string_view metric, std::string_view subject) override;
   void BeforeCommit(const Scope& scope, const std::string& what, const std::string& datastore,
                     const CallStack& wrote) override;
+  void Unlabelled(const Scope* scope, const std::string& datastore) override;
   void Leaves(const Scope& scope) override;
   Lineage Absorb(const Scope& scope, const Lineage& lineage) override;
   std::set<std::string> Notes(const Scope& scope) override;
@@ -41,6 +43,10 @@ class DryRun final : public DryRunObserver {
   Place Here();
   void Lint(const char* lint, std::string_view datastore, std::string_view detail, const Scope* scope,
             const Place& place);
+  /// Reports a client that is not declared to read from a replica, if its server says that it is one.
+  void AskRole(const Scope& scope, Store& client);
+  /// What a record says of the request, the test and the place it is about.
+  static std::string About(const Scope* scope, const Place* place);
   /// Writes a record of what a request did, where there are records; its number.
   int Record(std::string_view kind, const Scope* scope, const Place* place, const std::string& about);
   /// Finds out for how long the read of a record would have had to wait.
@@ -51,6 +57,7 @@ class DryRun final : public DryRunObserver {
   std::string region_;
   std::shared_ptr<Records> records_;  ///< Null where there is no directory.
   std::shared_ptr<Evidence> evidence_ = std::make_shared<Evidence>();
+  DeclaredRoles roles_;
   Places places_;
 };
 

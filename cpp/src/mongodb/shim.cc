@@ -52,16 +52,26 @@ class MongoEndpoint final : public Endpoint {
       return shown;
     });
   }
+  bool IsReplica(double) override {
+    return Answered([&] { return !asked_.Hello(true).primary; });
+  }
 
  private:
   template <typename Look>
   Observation Asked(Look look) {
-    try {
+    return Answered([&] {
       const ServerState state = asked_.Hello(true);
       if (reads_from_ == ReadsFrom::kPrimary && !state.primary) {
         throw Unreachable("the server is not primary any more");
       }
       return look(state);
+    });
+  }
+
+  template <typename Question>
+  static auto Answered(Question question) -> decltype(question()) {
+    try {
+      return question();
     } catch (const Error& error) {
       if (Passes(error)) throw Unreachable(error.what());
       throw;

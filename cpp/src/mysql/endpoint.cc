@@ -53,6 +53,15 @@ Observation MySqlEndpoint::Observe(const std::set<WriteId>& writes, double timeo
   return shown;
 }
 
+bool MySqlEndpoint::IsReplica(double timeout_s) {
+  AskedServers servers(*session_, address_, silent_, timeout_s);
+  try {
+    return !servers.Replication().empty();
+  } catch (const Error&) {
+    return !servers.State(nullptr)->writable();
+  }
+}
+
 Observation MySqlEndpoint::Promised(const std::set<Promise>& promises, double timeout_s) {
   session_->connection.Within(timeout_s);
   Observation shown;

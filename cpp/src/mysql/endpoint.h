@@ -18,6 +18,8 @@ class MySqlEndpoint final : public Endpoint {
 
   Observation Observe(const std::set<WriteId>& writes, double timeout_s) override;
   Observation Promised(const std::set<Promise>& promises, double timeout_s) override;
+  /// One whose user may not ask for the sources says whether it takes writes.
+  bool IsReplica(double timeout_s) override;
   void Interrupt() override { session_->connection.Interrupt(); }
 
  private:

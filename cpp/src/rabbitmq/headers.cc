@@ -21,6 +21,10 @@ std::uint64_t Received::After() const {
   return after;
 }
 
+bool HasLineage(const Headers& headers) {
+  return !ValuesOf(headers, kWriteHeader).empty() || !Members(ValuesOf(headers, kBaggage)).empty();
+}
+
 std::optional<WriteId> OwnWrite(const Headers& headers) {
   const auto found = ValuesOf(headers, kWriteHeader);
   if (found.empty()) return std::nullopt;

@@ -29,6 +29,8 @@ struct Received {
 
 /// What cannot be read is the mark (`datastore`, `unreadable`).
 Received ReceivedOf(const Headers& headers, const std::string& datastore);
+/// Whether a message says anything of this library's: what its publisher had in its scope, or its own write.
+bool HasLineage(const Headers& headers);
 /// The message's own write; none where it names none. Throws LineageDecodeError, or std::invalid_argument where it
 /// names no single write with a number.
 std::optional<WriteId> OwnWrite(const Headers& headers);

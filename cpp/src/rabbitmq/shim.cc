@@ -97,6 +97,7 @@ class Shim::Links {
     if (!message) return std::nullopt;
     Delivery delivery = Delivered(*message);
     const auto scope = CurrentScope();
+    Began(message->headers);
     if (options_.merge_reads && scope) scope->Merge(delivery.lineage);
     return delivery;
   }
@@ -110,6 +111,7 @@ class Shim::Links {
     try {
       const Delivery delivery = Delivered(*message);
       const ScopeGuard scope(delivery.lineage);
+      Began(message->headers);
       handler(delivery);
     } catch (...) {
       PutBack(*channel, message->tag);
@@ -120,12 +122,18 @@ class Shim::Links {
     return true;
   }
 
+  /// What the consumer of a message depends on.
   Lineage Received(const Headers& headers) {
     if (Disabled()) return {};
     Listening();
     const rabbitmq::Received received = ReceivedOf(headers, shim_.datastore());
     if (ledger_) Learn(headers, received);
     return received.lineage();
+  }
+
+  /// A message is handled: a dry run reports those without a lineage.
+  void Began(const Headers& headers) const {
+    if (!HasLineage(headers)) RecordUnlabelled(shim_.datastore());
   }
 
   void Close() {
@@ -230,7 +238,10 @@ Lineage Shim::Write(std::string_view key, std::string_view value, const std::opt
 
 std::optional<Delivery> Shim::Read() { return links_->Read(); }
 bool Shim::Receive(const Handler& handler) { return links_->Receive(handler); }
-Lineage Shim::Received(const Headers& headers) { return links_->Received(headers); }
+Lineage Shim::Received(const Headers& headers) {
+  links_->Began(headers);
+  return links_->Received(headers);
+}
 
 bool Shim::Waitable() const { return links_->HasReceipts(); }
 bool Shim::CanPoll() const { return links_->HasReceipts(); }

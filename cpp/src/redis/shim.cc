@@ -35,14 +35,22 @@ class RedisEndpoint final : public Endpoint {
   Observation Promised(const std::set<Promise>& promises, double timeout_s) override {
     return LookFor({{}, promises, std::nullopt}, timeout_s);
   }
+  bool IsReplica(double timeout_s) override {
+    return Answered([&] { return !StateIn(connection_.Ask({"INFO", "replication"}, timeout_s)).primary; });
+  }
   void Interrupt() override { connection_.Interrupt(); }
 
  private:
   Observation LookFor(const Asked& asked, double timeout_s) {
+    return Answered([&] { return Look(connection_, asked, history_, prefix_, timeout_s).shown; });
+  }
+
+  template <typename Question>
+  auto Answered(Question question) -> decltype(question()) {
     // Each question that is refused would be logged at the server.
     if (!connection_.refusal().empty()) throw Error(connection_.refusal());
     try {
-      return Look(connection_, asked, history_, prefix_, timeout_s).shown;
+      return question();
     } catch (const Lost& error) {
       throw Unreachable(error.what());
     }

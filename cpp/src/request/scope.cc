@@ -410,6 +410,10 @@ void RecordWrite(const WriteId& write) {
   }
 }
 
+void RecordUnlabelled(const std::string& datastore) {
+  if (const auto observer = DryRunNow()) observer->Unlabelled(CurrentScope().get(), datastore);
+}
+
 void MarkIncomplete(std::string_view subject, std::string_view reason) {
   Count("incomplete", subject);
   if (const auto scope = CurrentScope()) scope->MarkIncomplete(subject, reason);

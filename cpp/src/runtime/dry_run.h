@@ -48,6 +48,8 @@ class DryRunObserver {
   /// A `read` or `barrier` cannot see what its scope wrote in a transaction that is open; `wrote`: who wrote first.
   virtual void BeforeCommit(const Scope& scope, const std::string& what, const std::string& datastore,
                             const CallStack& wrote) = 0;
+  /// A message is handled, in a scope or in none, that says nothing of this library's in its headers.
+  virtual void Unlabelled(const Scope* scope, const std::string& datastore) = 0;
   /// The lineage of a scope is about to leave this process.
   virtual void Leaves(const Scope& scope) = 0;
   /// A lineage without the notes of a dry run in it, which the scope keeps apart.
