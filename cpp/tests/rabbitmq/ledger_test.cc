@@ -5,13 +5,13 @@
 
 #include <future>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "antipode/clock.h"
 #include "rabbitmq/publisher.h"
+#include "told_clock.h"
 
 namespace antipode::rabbitmq {
 namespace {
@@ -55,22 +55,12 @@ TEST(Ledger, WhatManyThreadsSeeIsSeen) {
   }
 }
 
-/// Says what the time is, as it is told.
-class ToldClock final : public Clock {
- public:
-  [[nodiscard]] double Now() const override { return unix_s; }
-  [[nodiscard]] double UnixSeconds() const override { return unix_s; }
-  void Spawn(const std::shared_ptr<Stepper>&) override { throw std::logic_error("nothing runs here"); }
-
-  double unix_s = 1'000;
-};
-
 TEST(Ledger, ForgetsThePublisherHeardFirstAndNeverShowsIt) {
   constexpr int kMore = 5'000;
   constexpr std::uint64_t kBornMs = 1'500'000;  // While it listened: one that was never heard may still be.
-  ToldClock clock;
+  ToldClock clock(1'000);
   Ledger ledger(5, clock);
-  clock.unix_s = 2'000;
+  clock.now_s = 2'000;
   std::vector<std::string> publishers;
   for (int n = 0; n < kMore; ++n) {
     publishers.push_back(NewPublisher(kBornMs));
