@@ -30,6 +30,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.BooleanSupplier;
 import java.util.logging.Handler;
 import java.util.logging.LogRecord;
 import org.jspecify.annotations.Nullable;
@@ -127,6 +128,15 @@ class BarriersTest {
     shim.close();
     assertThat(shim.open).hasValue(0);
     assertThat(Shims.watchers()).isEmpty();
+  }
+
+  /** Spins until it is so, for less than a barrier waits here. */
+  private static void await(String what, BooleanSupplier isSo) {
+    long begun = System.nanoTime();
+    while (!isSo.getAsBoolean()) {
+      Thread.onSpinWait();
+      assertThat(System.nanoTime() - begun).as(what).isLessThan(LONG.toNanos() / 2);
+    }
   }
 
   @Test
@@ -247,9 +257,7 @@ class BarriersTest {
     assertThat(Shims.watchers()).containsExactly("antipode-watch-posts");
     assertThat(handle.cancel(false)).isTrue();
     assertThat(result.cancel(false)).isTrue();
-    while (!Shims.watchers().isEmpty()) {
-      Thread.onSpinWait();
-    }
+    await("nobody is watched for", () -> Shims.watchers().isEmpty());
     assertThat(called).isNotDone();
   }
 
@@ -264,9 +272,7 @@ class BarriersTest {
               interrupted.complete(Thread.currentThread().isInterrupted());
             });
     thread.start();
-    while (Shims.watchers().isEmpty()) {
-      Thread.onSpinWait();
-    }
+    await("the barrier waits", () -> !Shims.watchers().isEmpty());
     thread.interrupt();
     assertThat(interrupted.get(5, TimeUnit.SECONDS)).isTrue();
   }

@@ -32,12 +32,13 @@ final class Guard {
   private final Places places;
 
   private final Concerns concerns;
-  private final Memory memory = new Memory();
+  private final Memory memory;
 
   Guard(MongoShim shim, Members members, Places places) {
     this.shim = shim;
     this.members = members;
     this.places = places;
+    this.memory = new Memory(shim.isMajority());
     this.concerns = new Concerns(shim.datastore());
   }
 
@@ -135,8 +136,7 @@ final class Guard {
     }
     Link server = members.at(connection.getServerAddress());
     boolean isMajority = isMajority(event.getCommand(), server, floor);
-    boolean isProof = shim.isMajority() || !isMajority;
-    if (memory.shows(connection.getConnectionId(), floor, isMajority, isProof)) {
+    if (memory.shows(connection.getConnectionId(), floor, isMajority)) {
       return true;
     }
     Looks looks = new Looks(server, floor, isMajority);

@@ -30,16 +30,23 @@ final class Memory {
     }
   }
 
+  private final boolean isMajority;
   private final Map<Long, Server> connections = Recent.map();
   private final Map<String, Server> servers = Recent.map();
 
   /**
-   * Returns whether reads on a connection are known to be shown what a floor demands.
+   * Makes one that knows nothing.
    *
-   * @param isProof whether what barriers saw holds for these reads
+   * @param isMajority whether barriers look at what a majority has
    */
-  boolean shows(ConnectionId connection, Floor floor, boolean isMajority, boolean isProof) {
+  Memory(boolean isMajority) {
+    this.isMajority = isMajority;
+  }
+
+  /** Returns whether reads on a connection are known to be shown what a floor demands. */
+  boolean shows(ConnectionId connection, Floor floor, boolean isMajority) {
     @Nullable Server known = connections.get(connection.getLocalValue());
+    boolean isProof = this.isMajority || !isMajority;
     return known != null
         && ((isProof && floor.isProvedOn(known.incarnation)) || known.shows(floor, isMajority));
   }

@@ -36,16 +36,18 @@ class MemoryTest {
         ScopeBlock request = Antipode.scope(Lineage.of(WRITE))) {
       Barriers.barrier(BarrierOptions.timeout(Duration.ofSeconds(9)).atRead());
       Floor floor = requireNonNull(Floor.current(shim));
-      Memory memory = new Memory();
+      Memory memory = new Memory(false);
+      Memory committed = new Memory(true);
       memory.learn(connection, "server-1", floor, false);
-      assertThat(memory.shows(connection, floor, false, false)).isTrue();
-      assertThat(memory.shows(connection, floor, true, true)).isFalse();
+      committed.learn(connection, "server-1", floor, false);
+      assertThat(memory.shows(connection, floor, false)).isTrue();
+      assertThat(committed.shows(connection, floor, true)).isFalse();
       assertThat(floor.accepts(Observation.of("server-1").write(WRITE, Status.VISIBLE).build()))
           .isTrue();
-      assertThat(memory.shows(connection, floor, true, false)).isFalse();
-      assertThat(memory.shows(connection, floor, true, true)).isTrue();
+      assertThat(memory.shows(connection, floor, true)).isFalse();
+      assertThat(committed.shows(connection, floor, true)).isTrue();
       memory.learn(connection, "server-1", floor, true);
-      assertThat(memory.shows(connection, floor, true, false)).isTrue();
+      assertThat(memory.shows(connection, floor, true)).isTrue();
     }
   }
 
