@@ -24,9 +24,12 @@ final class Effects {
   /**
    * Returns the most that was done by the commands of a transaction.
    *
-   * @param answers one for each, of which exceptions are errors
+   * @param answers one for each, of which exceptions are errors; null where it was aborted
    */
-  static Kind ofAll(List<Kind> asked, List<?> answers) {
+  static Kind ofAll(List<Kind> asked, @Nullable List<?> answers) {
+    if (answers == null) {
+      return Kind.NEITHER;
+    }
     if (asked.size() != answers.size()) { // Which answer is whose cannot be known.
       return Commands.mayWrite(asked) ? Kind.UNKNOWN : Kind.NEITHER;
     }

@@ -91,8 +91,13 @@ final class JedisTraffic {
       if (!isTransaction) {
         return Effects.of(kinds.get(0), message(answer));
       }
-      return answer.value() instanceof List<?> all ? Effects.ofAll(kinds, all) : Kind.NEITHER;
+      return Effects.ofAll(kinds, answers(answer.value()));
     }
+  }
+
+  /** Returns what the commands of a transaction answered; null where it was aborted. */
+  static @Nullable List<?> answers(@Nullable Object ofExec) {
+    return ofExec instanceof List<?> all ? all : null;
   }
 
   /**

@@ -277,6 +277,13 @@ final class Traffic<K, V> {
     return new String(command.getType().getBytes(), StandardCharsets.US_ASCII);
   }
 
+  /** Returns what the commands of a transaction answered; null where it was aborted. */
+  static @Nullable List<?> answers(@Nullable Object ofExec) {
+    return ofExec instanceof TransactionResult all && !all.wasDiscarded()
+        ? all.stream().toList()
+        : null;
+  }
+
   private static List<String> words(RedisCommand<?, ?, ?> command) {
     List<String> words = new ArrayList<>(List.of(name(command)));
     if (command.getArgs() == null || !Commands.isDecidedByWords(words.get(0))) {
@@ -799,10 +806,8 @@ final class Traffic<K, V> {
       if (transaction == null) {
         return Effects.of(kind, isRefused ? String.valueOf(output.getError()) : null);
       }
-      Object answers = isRefused || output == null ? null : output.get();
-      return answers instanceof TransactionResult all && !all.wasDiscarded()
-          ? Effects.ofAll(transaction.kinds, all.stream().toList())
-          : Kind.NEITHER;
+      Object answer = isRefused || output == null ? null : output.get();
+      return Effects.ofAll(transaction.kinds, answers(answer));
     }
   }
 }
