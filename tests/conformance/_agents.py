@@ -60,7 +60,7 @@ LACKING = {
     ),
     "java": frozenset(
         {
-            *("decide redis keys", "decide postgresql"),
+            *("decide redis keys", "decide postgresql found"),
             "decide sns",
         }
     ),

@@ -48,7 +48,7 @@ def _apart(topology: DynamoDBTopology | S3Topology) -> tuple[dict[str, Any], dic
 def described(store: str, topology: Any, address: Any) -> dict[str, Any]:
     """One server."""
     found: dict[str, Any] = {"host": address.host, "port": address.port}
-    if store in ("mysql", "mariadb"):
+    if store in ("mysql", "mariadb", "postgresql"):
         account = {name: getattr(topology, name) for name in ("user", "password", "database")}
         return {**found, **account}
     return {**found, "database": DATABASE} if store == "mongodb" else found

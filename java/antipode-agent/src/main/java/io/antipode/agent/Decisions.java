@@ -29,6 +29,7 @@ final class Decisions {
       case "dynamodb" -> DynamoDbVectors.decide(kind, given);
       case "mariadb", "mysql" -> MySqlVectors.decide(store, kind, given);
       case "mongodb" -> MongoVectors.decide(kind, given);
+      case "postgresql" -> PostgreSqlVectors.decide(kind, given);
       case "rabbitmq" -> rabbitmq(kind, given);
       case "redis" -> redis(kind, given);
       case "s3" -> S3Vectors.decide(kind, given);

@@ -27,7 +27,7 @@ import org.jspecify.annotations.Nullable;
 final class Stores {
   /** The stores of which there are shims. */
   static final List<String> NAMES =
-      List.of("dynamodb", "mariadb", "mongodb", "mysql", "rabbitmq", "redis", "s3");
+      List.of("dynamodb", "mariadb", "mongodb", "mysql", "postgresql", "rabbitmq", "redis", "s3");
 
   private static final JsonNodeFactory JSON = JsonNodeFactory.instance;
   private static final Path DESCRIPTORS = Path.of("/proc/self/fd");
@@ -61,7 +61,13 @@ final class Stores {
     if (store.equals("mongodb")) {
       return isClient ? new OpenMongoDbClient(request) : new OpenMongoDb(request);
     }
-    return isClient ? new OpenMySqlClient(store, request) : new OpenMySql(store, request);
+    if (store.equals("postgresql")) {
+      if (!isClient) {
+        throw AgentException.unsupported("values of postgresql with their lineage");
+      }
+      return OpenJdbcClient.ofPostgreSql(request);
+    }
+    return isClient ? OpenJdbcClient.ofMySql(store, request) : new OpenMySql(store, request);
   }
 
   private static OpenShim redisClient(JsonNode request) {
@@ -133,7 +139,7 @@ final class Stores {
   }
 
   JsonNode jdbc(JsonNode request) throws Exception {
-    if (shim(request) instanceof OpenMySqlClient client) {
+    if (shim(request) instanceof OpenJdbcClient client) {
       return client
           .jdbc()
           .call(

@@ -3,8 +3,10 @@ package io.antipode.agent;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
+import io.antipode.barrier.ReadsFrom;
 import io.antipode.barrier.Shim;
 import io.antipode.mysql.MySqlShim;
+import io.antipode.postgresql.PostgreSqlShim;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
@@ -14,26 +16,62 @@ import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 
 /** An instrumented pool of HikariCP: plain statements, each in a transaction. */
-final class OpenMySqlClient extends OpenClient {
-  private final MySqlShim shim;
+final class OpenJdbcClient extends OpenClient {
+  private final Shim shim;
   private final HikariDataSource plain;
   private final DataSource pool;
+
+  /** Sets the value of a key, whether there is one or not. */
+  private final String upsert;
+
   private final Jdbc jdbc;
 
-  OpenMySqlClient(String store, JsonNode given) {
-    shim = OpenMySql.builder(store, given).register();
-    Set<String> tables = Set.copyOf(Values.texts(given.path("tables")));
-    plain = pool(store, given);
-    pool = tables.isEmpty() ? shim.instrument(plain) : shim.instrument(plain, tables);
-    jdbc = new Jdbc(pool);
+  private OpenJdbcClient(Shim shim, HikariDataSource plain, DataSource pool, String upsert) {
+    this.shim = shim;
+    this.plain = plain;
+    this.pool = pool;
+    this.upsert = upsert;
+    this.jdbc = new Jdbc(pool);
   }
 
-  private static HikariDataSource pool(String store, JsonNode given) {
-    JsonNode server = Values.argument(given, "server");
-    String url = url(store, server, given);
-    HikariConfig config = new HikariConfig();
+  /** Opens one of MySQL or MariaDB. */
+  static OpenJdbcClient ofMySql(String store, JsonNode given) {
+    MySqlShim shim = OpenMySql.builder(store, given).register();
+    Set<String> tables = Set.copyOf(Values.texts(given.path("tables")));
+    String url = url(store, Values.argument(given, "server"), given);
     boolean isPlain = store.equals("mariadb") || url.contains("?");
-    config.setJdbcUrl(isPlain ? url : url + "?trackSessionState=true");
+    HikariDataSource plain = pool(isPlain ? url : url + "?trackSessionState=true", given);
+    return new OpenJdbcClient(
+        shim,
+        plain,
+        tables.isEmpty() ? shim.instrument(plain) : shim.instrument(plain, tables),
+        "REPLACE INTO antipode_kv (k, v) VALUES (?, ?)");
+  }
+
+  /** Opens one of PostgreSQL. */
+  static OpenJdbcClient ofPostgreSql(JsonNode given) {
+    JsonNode server = Values.argument(given, "server");
+    String url = OpenMySql.url("postgresql", server);
+    PostgreSqlShim.Builder builder =
+        PostgreSqlShim.builder(Values.text(given, "datastore"), url)
+            .user(Values.text(server, "user"), Values.text(server, "password"))
+            .readonlyFunctions(Set.copyOf(Values.texts(given.path("readonly_functions"))));
+    if (given.path("reads_from").asText().equals("replica")) {
+      builder.readsFrom(ReadsFrom.REPLICA);
+    }
+    PostgreSqlShim shim = builder.register();
+    HikariDataSource plain = pool(url + given.path("url_options").asText(""), given);
+    return new OpenJdbcClient(
+        shim,
+        plain,
+        shim.instrument(plain),
+        "INSERT INTO antipode_kv (k, v) VALUES (?, ?) ON CONFLICT (k) DO UPDATE SET v = excluded.v");
+  }
+
+  private static HikariDataSource pool(String url, JsonNode given) {
+    JsonNode server = Values.argument(given, "server");
+    HikariConfig config = new HikariConfig();
+    config.setJdbcUrl(url);
     config.setUsername(Values.text(server, "user"));
     config.setPassword(Values.text(server, "password"));
     config.setInitializationFailTimeout(-1); // What it cannot reach the test says.
@@ -95,7 +133,7 @@ final class OpenMySqlClient extends OpenClient {
 
   @Override
   void put(String key, String value) throws SQLException {
-    int unused = update("REPLACE INTO antipode_kv (k, v) VALUES (?, ?)", key, value);
+    int unused = update(upsert, key, value);
   }
 
   @Override

@@ -1,0 +1,67 @@
+package io.antipode.postgresql;
+
+import io.antipode.barrier.Endpoint;
+import io.antipode.barrier.Observation;
+import io.antipode.barrier.UnreachableException;
+import io.antipode.lineage.WriteId;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.Collection;
+
+/** Polls one server on one connection: no release so far can wait for a position itself. */
+final class PostgreSqlEndpoint implements Endpoint {
+  private final PostgreSqlShim shim;
+  private final Link link;
+
+  /**
+   * Connects.
+   *
+   * @throws UnreachableException if there is no connection now
+   * @throws RefusedException if the server does not let this user in
+   */
+  PostgreSqlEndpoint(PostgreSqlShim shim, Address address, Duration timeout)
+      throws RefusedException {
+    this.shim = shim;
+    try {
+      this.link = Link.connect(address, timeout);
+    } catch (SQLException error) {
+      throw Errors.refused(error);
+    }
+  }
+
+  @Override
+  public Observation observe(Collection<WriteId> writes, Duration timeout) throws RefusedException {
+    Observation shown = shim.observation(state(timeout), writes).build();
+    if (!shim.pooled().isEmpty()) {
+      throw new RefusedException(shim.pooled(), "");
+    }
+    return shown;
+  }
+
+  @Override
+  public boolean isReplica(Duration timeout) throws RefusedException {
+    return state(timeout).isRecovering();
+  }
+
+  /** Returns what the server is now. */
+  ServerState state(Duration timeout) throws RefusedException {
+    try {
+      link.setTimeout(timeout);
+      return shim.state(link);
+    } catch (NoLsnException error) {
+      throw new RefusedException(String.valueOf(error.getMessage()), "");
+    } catch (SQLException error) {
+      throw Errors.refused(error);
+    }
+  }
+
+  @Override
+  public void interrupt() {
+    link.interrupt();
+  }
+
+  @Override
+  public void close() {
+    link.close();
+  }
+}

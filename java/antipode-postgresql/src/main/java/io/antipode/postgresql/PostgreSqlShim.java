@@ -1,0 +1,470 @@
+package io.antipode.postgresql;
+
+import io.antipode.ConfigurationException;
+import io.antipode.barrier.Endpoint;
+import io.antipode.barrier.Observation;
+import io.antipode.barrier.ReadsFrom;
+import io.antipode.barrier.Shim;
+import io.antipode.barrier.ShimBuilder;
+import io.antipode.barrier.Status;
+import io.antipode.barrier.UnreachableException;
+import io.antipode.jdbc.InstrumentedPool;
+import io.antipode.jdbc.PoolProperties;
+import io.antipode.lineage.Promise;
+import io.antipode.lineage.WriteId;
+import io.antipode.request.Recording;
+import io.antipode.request.Scope;
+import io.antipode.runtime.Counts;
+import io.antipode.runtime.KillSwitch;
+import io.antipode.runtime.Time;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.Collection;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.Collectors;
+import javax.sql.DataSource;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * One server of PostgreSQL as one process sees it. What is written here is read by the shims of
+ * other languages, and the reverse.
+ */
+public final class PostgreSqlShim extends Shim {
+  /** How long a question may take whether a commit is flushed by now. */
+  private static final Duration FLUSHED = Duration.ofMillis(500);
+
+  /** How long it is remembered which names hide functions: others may change the schema. */
+  private static final Duration HIDDEN = Duration.ofSeconds(60);
+
+  private static final int MOST_SERVERS = 64;
+
+  private final Address address;
+  private final Set<String> readonlyFunctions;
+
+  /** By the start of a process: the log that it writes. */
+  private final Map<String, Log> logs = new ConcurrentHashMap<>();
+
+  /** How this user may learn of timelines; null where that is not known yet. */
+  private volatile @Nullable Rights rights;
+
+  /** Names by which a plain SELECT may write, in small letters, and when that was asked. */
+  private record Hidden(Set<String> names, long atNs) {}
+
+  private volatile @Nullable Hidden hidden;
+
+  /** The application states that all connections, of poolers too, lead to one server. */
+  private final boolean isStated;
+
+  /** Whether a connection showed a pooler, which may lead the next statement elsewhere. */
+  private volatile boolean isPooled;
+
+  /** Whether a pool of the application's leads to several servers. */
+  private volatile boolean isReadingFromSeveral;
+
+  private PostgreSqlShim(Builder builder) {
+    super(builder);
+    this.address = Address.of(builder.url, builder.user, builder.password);
+    this.isStated = builder.isStated;
+    this.readonlyFunctions = builder.readonlyFunctions;
+  }
+
+  /**
+   * Returns a builder of a shim.
+   *
+   * @param datastore the name that every service spells alike
+   * @param url of the one server that this process reads, and writes where it is the primary:
+   *     {@code jdbc:postgresql://host:5432/database}; one that names no server, or several, cannot
+   *     be registered
+   */
+  public static Builder builder(String datastore, String url) {
+    return new Builder(datastore, url);
+  }
+
+  /** Describes a shim. */
+  public static final class Builder extends ShimBuilder<Builder, PostgreSqlShim> {
+    private final String url;
+    private @Nullable String user;
+    private @Nullable String password;
+    private boolean isStated;
+    private Set<String> readonlyFunctions = Set.of();
+
+    private Builder(String datastore, String url) {
+      super(datastore);
+      this.url = Objects.requireNonNull(url, "url");
+    }
+
+    /** Says who asks the server, where the URL does not. */
+    public Builder user(String user, String password) {
+      this.user = user;
+      this.password = password;
+      return this;
+    }
+
+    /**
+     * States that a pooler between this process and the server leads to that one server alone. Else
+     * reads at a replica that have to wait are refused where one is noticed.
+     */
+    public Builder oneServer() {
+      this.isStated = true;
+      return this;
+    }
+
+    /**
+     * Declares functions of the database that write nothing. After a statement that calls another
+     * one which is not PostgreSQL's own, the server is asked whether it wrote.
+     *
+     * @param names as statements have them, with a schema or without, in any case
+     */
+    public Builder readonlyFunctions(Set<String> names) {
+      this.readonlyFunctions =
+          names.stream()
+              .map(name -> name.toLowerCase(Locale.ROOT))
+              .collect(Collectors.toUnmodifiableSet());
+      return this;
+    }
+
+    @Override
+    protected Builder self() {
+      return this;
+    }
+
+    @Override
+    protected PostgreSqlShim build() {
+      return new PostgreSqlShim(this);
+    }
+  }
+
+  /**
+   * Returns a pool whose connections record their writes, at the commit, and hold reads back where
+   * a barrier left that to the read: for code that knows JDBC alone. Wrap the pool itself, not what
+   * the pool wraps.
+   *
+   * @param pool of pgjdbc's connections to the server that this shim is of; others are refused as
+   *     they are lent. Where its URL names several servers, each read asks the one that it is made
+   *     at, and no barrier is decided before it
+   */
+  public DataSource instrument(DataSource pool) {
+    if (KillSwitch.isDisabled()) {
+      return pool;
+    }
+    isReadingFromSeveral |= Address.isSeveral(PoolProperties.urls(pool));
+    return InstrumentedPool.of(pool, this, new Lending(this));
+  }
+
+  /** Returns the shim of an instrumented pool, or of that which it decorates; null for none. */
+  public static @Nullable PostgreSqlShim of(DataSource pool) {
+    return InstrumentedPool.shimOf(pool) instanceof PostgreSqlShim shim ? shim : null;
+  }
+
+  /** Returns the functions that the application declares to write nothing. */
+  Set<String> readonlyFunctions() {
+    return readonlyFunctions;
+  }
+
+  // What it is to barriers.
+
+  @Override
+  public boolean holdsReads() {
+    return true;
+  }
+
+  @Override
+  public boolean canPoll() {
+    return !isReadingFromSeveral;
+  }
+
+  @Override
+  public boolean canFence() {
+    return readsFrom() == ReadsFrom.PRIMARY;
+  }
+
+  @Override
+  public Object server() {
+    return address.toString();
+  }
+
+  @Override
+  public Endpoint openEndpoint(Duration timeout) throws RefusedException {
+    return new PostgreSqlEndpoint(this, address, timeout);
+  }
+
+  @Override
+  public @Nullable WriteId logStart(String key) {
+    Log log = Log.of(key);
+    return log == null ? null : WriteId.of(datastore(), log.key(), log.fork());
+  }
+
+  @Override
+  public Set<WriteId> fence(Duration timeout) throws RefusedException {
+    PostgreSqlEndpoint endpoint = new PostgreSqlEndpoint(this, address, timeout);
+    try {
+      ServerState state = endpoint.state(timeout);
+      Log log = state.log();
+      if (state.isRecovering()) {
+        throw new UnreachableException("the primary of " + datastore() + " takes no writes now");
+      }
+      if (log == null) {
+        throw new UnreachableException(state.unreadable());
+      }
+      Set<WriteId> fence = new HashSet<>();
+      fence.add(write(log, state.position(), false));
+      fence.add(following(log.key()));
+      return fence;
+    } finally {
+      endpoint.close();
+    }
+  }
+
+  // Looks.
+
+  /**
+   * Polls the server of a connection once. Where too little may be seen it is asked what may, for
+   * it may be granted by now.
+   *
+   * @throws SQLException as the driver does
+   * @throws NoLsnException if its answer shows no position
+   */
+  ServerState state(Link link) throws SQLException, NoLsnException {
+    Rights known = rights;
+    try {
+      if (known == null) {
+        known = granted(link);
+      }
+      ServerState state = asked(link, known);
+      if (state.chain() == null && !known.readsHistories()) {
+        Rights now = granted(link);
+        if (now != known) {
+          known = now;
+          state = asked(link, now);
+        }
+      }
+      rights = known;
+      return state;
+    } catch (SQLException error) {
+      rights = null;
+      throw error;
+    }
+  }
+
+  private ServerState asked(Link link, Rights known) throws SQLException, NoLsnException {
+    Map<String, String> row = link.ask(Look.sql(known)).get(0);
+    isPooled |= !link.backend().equals(row.getOrDefault("backend", ""));
+    return ServerState.of(row);
+  }
+
+  /** Returns why another server may be read than was asked; empty where none may. */
+  String pooled() {
+    return isPooled && !isStated && readsFrom() == ReadsFrom.REPLICA
+        ? "a pooler is between this process and the server of "
+            + datastore()
+            + ", so that the server that is read need not be the one that is asked: where it leads"
+            + " to one server alone, state that by oneServer()"
+        : "";
+  }
+
+  private static Rights granted(Link link) throws SQLException {
+    return Rights.granted(link.ask(Rights.QUESTION).get(0));
+  }
+
+  /** Returns what a server shows of writes. */
+  Observation.Builder observation(ServerState state, Collection<WriteId> writes) {
+    Observation.Builder shown = Observation.of(state.server());
+    for (WriteId write : writes) {
+      ServerState.Judged judged = state.judge(write);
+      shown.write(write, judged.status(), judged.cause());
+    }
+    return shown;
+  }
+
+  /**
+   * Polls once, on a connection that reads.
+   *
+   * @throws UnreachableException if there is no answer now
+   * @throws ConfigurationException if another server may be read than the one that answered
+   */
+  Observation look(
+      Link link, Collection<WriteId> writes, Collection<Promise> promises, Duration most) {
+    Observation.Builder shown;
+    try {
+      link.setTimeout(most);
+      shown = observation(state(link), writes);
+      if (!pooled().isEmpty()) {
+        throw new ConfigurationException(pooled());
+      }
+    } catch (SQLException error) {
+      shown = refused(error, writes);
+    } catch (NoLsnException error) {
+      shown = undecidable(writes, String.valueOf(error.getMessage()));
+    }
+    for (Promise promise : promises) {
+      shown.promise(promise, Status.UNDECIDABLE); // Nobody asks for records yet.
+    }
+    return shown.build();
+  }
+
+  private static Observation.Builder refused(SQLException error, Collection<WriteId> writes) {
+    try {
+      throw Errors.refused(error);
+    } catch (RefusedException lasting) {
+      return undecidable(writes, String.valueOf(lasting.getMessage()));
+    }
+  }
+
+  private static Observation.Builder undecidable(Collection<WriteId> writes, String cause) {
+    Observation.Builder shown = Observation.of("");
+    writes.forEach(write -> shown.write(write, Status.UNDECIDABLE, cause));
+    return shown;
+  }
+
+  /**
+   * Returns the flush position of the process that started then.
+   *
+   * @throws UnreachableException if it does not answer, or another one does
+   * @throws NoLsnException if it is no primary
+   */
+  long flushed(String started) throws RefusedException, NoLsnException {
+    try (Link link = Link.connect(address, FLUSHED)) {
+      Map<String, String> row = link.ask(Look.SAMPLE).get(0);
+      if (!row.getOrDefault("started", "").equals(started)) {
+        throw new UnreachableException("another server answers, or it was restarted");
+      }
+      return Lsn.parse(row.getOrDefault("flushed", ""));
+    } catch (SQLException error) {
+      throw Errors.refused(error);
+    }
+  }
+
+  // Writes.
+
+  /**
+   * Records a write, from the answer to {@link Look#SAMPLE} on its connection after its commit.
+   *
+   * @param isExact whether there was a write; else a position that covers it if there was
+   * @param isFlushed whether its commit waited until it was flushed
+   */
+  void sampled(Link link, Map<String, String> row, boolean isExact, boolean isFlushed) {
+    if (row.getOrDefault("flushed", "").isEmpty()) {
+      unsampled("a server that takes no writes answered after its commit");
+      return;
+    }
+    String started = row.getOrDefault("started", "");
+    try {
+      Log log = logs.get(started);
+      if (log == null) {
+        log = learn(link, started);
+      }
+      if (log == null) {
+        return;
+      }
+      long position = Lsn.parse(row.getOrDefault("flushed", ""));
+      long until = Lsn.flushedEnd(Lsn.parse(row.getOrDefault("inserted", "")));
+      if (isFlushed || Lsn.isAtLeast(position, until)) {
+        Recording.recordWrite(write(log, position, isExact));
+      } else {
+        Recording.deferRead(new Unflushed(this, log, until, started));
+      }
+    } catch (SQLException | NoLsnException error) {
+      unsampled(String.valueOf(error.getMessage()));
+    }
+  }
+
+  /** Returns the log of the process that started then, asked once for all of its connections. */
+  private @Nullable Log learn(Link link, String started) throws SQLException, NoLsnException {
+    ServerState state = state(link);
+    Log log = state.log();
+    if (!state.started().equals(started) || state.isRecovering()) {
+      unsampled("another server answered than the one that committed it");
+      return null;
+    }
+    if (log == null) {
+      unsampled(state.unreadable());
+      return null;
+    }
+    if (logs.size() >= MOST_SERVERS) {
+      logs.clear();
+    }
+    logs.put(started, log);
+    return log;
+  }
+
+  /** Returns the entry of a position in a log. */
+  WriteId write(Log log, long position, boolean isExact) {
+    WriteId write = WriteId.of(datastore(), log.key(), position).writtenAt(Time.hour());
+    return isExact ? write : write.asCovering();
+  }
+
+  /** Notes that a write was committed and has no position. */
+  void unsampled(String cause) {
+    countUncovered("postgresql", cause);
+    Recording.markIncomplete(datastore(), "unsampled");
+  }
+
+  /** Notes that a write may have been committed, and that nobody will ever know where. */
+  void inDoubt(String why) {
+    Counts.count("uncovered_write", datastore());
+    Recording.markIncomplete(datastore(), "in_doubt");
+    Counts.logOnce(
+        "postgresql_in_doubt",
+        datastore(),
+        why,
+        () ->
+            "a write to "
+                + datastore()
+                + " cannot be waited for, and its lineage is incomplete (in_doubt): "
+                + why);
+  }
+
+  // What may write, and does not look like it.
+
+  /** Counts a call of functions of which nobody knows whether they write. */
+  void unknownFunctions(Set<String> names) {
+    for (String name : names) {
+      Counts.count("unknown_function", datastore());
+      Counts.logOnce(
+          "postgresql_unknown_function",
+          datastore(),
+          name,
+          () ->
+              "a statement to "
+                  + datastore()
+                  + " calls "
+                  + name
+                  + "(), which may write: whether it did is asked after it. Where it only reads,"
+                  + " declare it by readonlyFunctions");
+      return; // A statement is counted once.
+    }
+  }
+
+  /** The schema changes: other names may hide functions. */
+  void forgetHidden() {
+    hidden = null;
+  }
+
+  /** Returns whether a read of these texts may have written, by a view; asks once a minute. */
+  boolean mayHaveWritten(Link link, String read) {
+    if (Scope.currentOrNull() == null) {
+      return false;
+    }
+    Hidden known = hidden;
+    if (known == null || System.nanoTime() - known.atNs > HIDDEN.toNanos()) {
+      known = new Hidden(hiddenNames(link), System.nanoTime());
+      hidden = known;
+    }
+    return known.names.stream().anyMatch(read::contains);
+  }
+
+  private Set<String> hiddenNames(Link link) {
+    try {
+      List<Map<String, String>> rows = link.ask(Look.hidden(readonlyFunctions));
+      return rows.stream().map(row -> row.getOrDefault("name", "")).collect(Collectors.toSet());
+    } catch (SQLException error) {
+      return Set.of(""); // Which is in each text.
+    }
+  }
+}

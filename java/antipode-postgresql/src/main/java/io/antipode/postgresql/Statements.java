@@ -1,0 +1,216 @@
+package io.antipode.postgresql;
+
+import static io.antipode.postgresql.Effect.BEGINS;
+import static io.antipode.postgresql.Effect.CALLS;
+import static io.antipode.postgresql.Effect.COMMITS;
+import static io.antipode.postgresql.Effect.COMMITS_INSIDE;
+import static io.antipode.postgresql.Effect.DECLARES;
+import static io.antipode.postgresql.Effect.ENDS;
+import static io.antipode.postgresql.Effect.FETCHES;
+import static io.antipode.postgresql.Effect.HOLDS;
+import static io.antipode.postgresql.Effect.ISOLATION;
+import static io.antipode.postgresql.Effect.READS;
+import static io.antipode.postgresql.Effect.SEVERAL;
+import static io.antipode.postgresql.Effect.TWO_PHASES;
+import static io.antipode.postgresql.Effect.WRITES;
+
+import io.antipode.jdbc.Called;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Set;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/**
+ * What a statement may do, by its text alone: the tables of docs/spec/postgresql-statements.md.
+ * Where the text leaves a choice it may do more rather than less.
+ */
+final class Statements {
+  /**
+   * What hides words: comments, texts, names in quotes. A text in plain quotes with a backslash
+   * means one thing or another with the server's settings.
+   */
+  private static final Pattern HIDDEN =
+      Pattern.compile(
+          "--[^\\r\\n]*+"
+              + "|/\\*(?:[^*/]|\\*(?!/)|/(?!\\*))*+\\*/"
+              + "|(?<![\\w$])[eE]'(?:[^'\\\\]|\\\\.|'')*+'"
+              + "|'(?:[^'\\\\]|'')*+'"
+              + "|\"(?:[^\"]|\"\")*+\""
+              + "|(?<![\\w$])\\$(?<tag>(?:"
+              + Functions.IDENTIFIER
+              + ")?)\\$.*?\\$\\k<tag>\\$",
+          Pattern.DOTALL);
+
+  /** A text without these hides nothing. */
+  private static final Pattern HIDES = Pattern.compile("['\"$]|--|/\\*|\\*/");
+
+  private static final Pattern FIRST =
+      Pattern.compile("[\\s(]*+(" + Functions.IDENTIFIER + "|\\S)?");
+  private static final Pattern NAMES = Pattern.compile(Functions.IDENTIFIER);
+
+  private static final Set<String> READ = Set.of("SELECT", "TABLE", "VALUES", "WITH", "EXPLAIN");
+  private static final Set<String> WRITE =
+      words(
+          """
+          INSERT UPDATE DELETE MERGE TRUNCATE CREATE ALTER DROP GRANT REVOKE COMMENT REFRESH
+          REINDEX CLUSTER SECURITY IMPORT REASSIGN VACUUM ANALYZE ANALYSE
+          """);
+  private static final Set<String> NOTHING =
+      words(
+          """
+          SHOW RESET DISCARD DEALLOCATE LISTEN UNLISTEN NOTIFY SAVEPOINT RELEASE CHECKPOINT LOAD
+          CLOSE LOCK
+          """);
+  private static final Set<String> MODIFY = words("INSERT UPDATE DELETE MERGE INTO");
+  private static final Set<String> LOOKING = words("SELECT FROM USING RETURNING VALUES WITH");
+
+  private Statements() {}
+
+  private static Set<String> words(String text) {
+    return Set.of(text.strip().split("\\s+"));
+  }
+
+  /** Returns what a text does that nobody can read. */
+  private static Set<Effect> anything() {
+    return EnumSet.of(READS, WRITES, CALLS, COMMITS_INSIDE);
+  }
+
+  /** Returns what a call of JDBC may do, with the statements that the driver sends for it. */
+  static Set<Effect> effects(Called called) {
+    return switch (called) {
+      case COMMIT, AUTOCOMMIT -> EnumSet.of(COMMITS, ENDS);
+      case ROLLBACK -> EnumSet.of(ENDS);
+      case ROLLBACK_TO, DRIVERS, COLUMNS -> EnumSet.noneOf(Effect.class);
+      case ISOLATION -> EnumSet.of(ISOLATION);
+      case ROW_READ -> EnumSet.of(READS);
+      case ROW_WRITE -> EnumSet.of(READS, WRITES);
+    };
+  }
+
+  /**
+   * Returns what a text of one or more statements may do.
+   *
+   * @param readonly further functions that write nothing, in small letters
+   */
+  static Set<Effect> effects(String sql, Set<String> readonly) {
+    String plain = plain(sql);
+    String rest = plain.replace("''", "").replace("\"\"", "");
+    if (rest.contains("'") || rest.contains("\"") || rest.contains("/*") || rest.contains("*/")) {
+      Set<Effect> found = anything();
+      found.add(SEVERAL);
+      return found;
+    }
+    Set<Effect> found = EnumSet.noneOf(Effect.class);
+    int count = 0;
+    for (String part : plain.split(";", -1)) {
+      if (!part.isBlank()) {
+        count++;
+        found.addAll(one(part, readonly));
+      }
+    }
+    if (count > 1) {
+      found.add(SEVERAL);
+    }
+    return found;
+  }
+
+  /** Returns the functions that a text calls and that may write, for all that is known. */
+  static Set<String> unknownFunctions(String sql, Set<String> readonly) {
+    return Functions.called(plain(sql), readonly);
+  }
+
+  /** Returns a text without what hides words. */
+  private static String plain(String sql) {
+    if (!HIDES.matcher(sql).find()) {
+      return sql;
+    }
+    String plain = blanked(sql);
+    for (String inner = blanked(plain); !inner.equals(plain); inner = blanked(plain)) {
+      plain = inner; // Comments within comments.
+    }
+    return plain;
+  }
+
+  private static String blanked(String text) {
+    return HIDDEN.matcher(text).replaceAll(found -> blank(found.group()));
+  }
+
+  private static String blank(String hidden) {
+    if (hidden.startsWith("\"")) {
+      return "\"\"";
+    }
+    return hidden.startsWith("--") || hidden.startsWith("/*") ? " " : "''";
+  }
+
+  private static Set<Effect> one(String part, Set<String> readonly) {
+    Matcher first = FIRST.matcher(part);
+    if (!first.lookingAt() || first.group(1) == null) {
+      return Set.of();
+    }
+    String word = first.group(1).toUpperCase(Locale.ROOT);
+    List<String> rest = new ArrayList<>();
+    Matcher names = NAMES.matcher(part).region(first.end(), part.length());
+    while (names.find()) {
+      rest.add(names.group().toUpperCase(Locale.ROOT));
+    }
+    if (NOTHING.contains(word)) {
+      return Set.of();
+    }
+    if (WRITE.contains(word)) {
+      return hasAny(rest, LOOKING) ? EnumSet.of(WRITES, READS) : EnumSet.of(WRITES);
+    }
+    Set<Effect> found = EnumSet.noneOf(Effect.class);
+    found.addAll(of(word, rest));
+    boolean isRuled = found.contains(FETCHES);
+    if (found.contains(READS) && !isRuled && !Functions.called(part, readonly).isEmpty()) {
+      found.add(CALLS);
+    }
+    return found;
+  }
+
+  private static boolean hasAny(List<String> words, Set<String> some) {
+    return !Collections.disjoint(words, some);
+  }
+
+  private static Set<Effect> of(String word, List<String> rest) {
+    String second = rest.isEmpty() ? "" : rest.get(0);
+    return switch (word) {
+      case "BEGIN", "START" ->
+          rest.contains("ISOLATION") ? EnumSet.of(BEGINS, ISOLATION) : EnumSet.of(BEGINS);
+      case "COMMIT", "END" ->
+          second.equals("PREPARED") ? EnumSet.of(WRITES) : chained(EnumSet.of(COMMITS, ENDS), rest);
+      case "ROLLBACK", "ABORT" ->
+          second.equals("PREPARED") || rest.contains("TO")
+              ? Set.of()
+              : chained(EnumSet.of(ENDS), rest);
+      case "PREPARE" -> second.equals("TRANSACTION") ? EnumSet.of(TWO_PHASES, ENDS) : Set.of();
+      case "SET" ->
+          rest.stream().anyMatch(each -> each.contains("ISOLATION"))
+              ? EnumSet.of(ISOLATION)
+              : Set.of();
+      case "FETCH", "MOVE" -> EnumSet.of(READS, FETCHES);
+      case "DECLARE" ->
+          rest.contains("HOLD") && !rest.contains("WITHOUT")
+              ? EnumSet.of(READS, DECLARES, HOLDS)
+              : EnumSet.of(READS, DECLARES);
+      case "COPY" -> rest.contains("FROM") ? EnumSet.of(WRITES) : EnumSet.of(READS);
+      case "SELECT" -> rest.contains("INTO") ? EnumSet.of(READS, WRITES) : EnumSet.of(READS);
+      default -> !READ.contains(word) ? anything() : modifying(rest);
+    };
+  }
+
+  private static Set<Effect> modifying(List<String> rest) {
+    return hasAny(rest, MODIFY) ? EnumSet.of(READS, WRITES) : EnumSet.of(READS);
+  }
+
+  private static Set<Effect> chained(Set<Effect> found, List<String> rest) {
+    if (rest.contains("CHAIN") && !rest.contains("NO")) {
+      found.add(BEGINS);
+    }
+    return found;
+  }
+}

@@ -1,0 +1,105 @@
+package io.antipode.postgresql;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.antipode.postgresql.Link.State;
+import io.antipode.postgresql.Session.Due;
+import io.antipode.postgresql.Session.End;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Test;
+
+/** What is asked about after a call. No server is asked. */
+class SessionTest {
+  private final Session session = new Session();
+
+  private void starts(String sql, State state) {
+    session.starts(Statements.effects(sql, Set.of()), state);
+  }
+
+  private Due sent(String sql, State before, State after, End end, long count) {
+    starts(sql, before);
+    session.sent();
+    return session.ended(after, end, count, null);
+  }
+
+  private Due alone(String sql, End end) {
+    return sent(sql, State.IDLE, State.IDLE, end, -1);
+  }
+
+  private void begins(String sql) {
+    assertThat(sent(sql, State.IDLE, State.OPEN, End.DONE, 1)).isEqualTo(Due.NOTHING);
+  }
+
+  @Test
+  void whatCommitsAlone() {
+    assertThat(alone("INSERT INTO t VALUES (1)", End.DONE)).isEqualTo(Due.EXACT);
+    assertThat(sent("UPDATE t SET a = 1", State.IDLE, State.IDLE, End.DONE, 0))
+        .isEqualTo(Due.COVERING);
+    assertThat(alone("SELECT f()", End.DONE)).isEqualTo(Due.COVERING);
+    assertThat(alone("SELECT a FROM t", End.DONE)).isEqualTo(Due.HIDDEN);
+    assertThat(alone("SHOW ALL", End.DONE)).isEqualTo(Due.NOTHING);
+  }
+
+  /** The server undoes a statement that it refuses; not what a procedure committed before. */
+  @Test
+  void whatFails() {
+    assertThat(alone("INSERT INTO t VALUES (1)", End.REFUSED)).isEqualTo(Due.NOTHING);
+    assertThat(alone("CALL p()", End.REFUSED)).isEqualTo(Due.COVERING);
+    assertThat(alone("INSERT INTO t VALUES (1); SELECT a FROM t", End.REFUSED))
+        .isEqualTo(Due.COVERING);
+    assertThat(alone("INSERT INTO t VALUES (1)", End.FAILED)).isEqualTo(Due.COVERING);
+  }
+
+  @Test
+  void aTransaction() {
+    begins("INSERT INTO t VALUES (1)");
+    assertThat(session.isUncommitted(State.OPEN)).isTrue();
+    assertThat(sent("ROLLBACK", State.OPEN, State.IDLE, End.DONE, -1)).isEqualTo(Due.NOTHING);
+    assertThat(session.isUncommitted(State.IDLE)).isFalse();
+    begins("SELECT a FROM t");
+    assertThat(sent("COMMIT", State.OPEN, State.IDLE, End.DONE, -1)).isEqualTo(Due.NOTHING);
+  }
+
+  /** Whether it has an id is the server's word. */
+  @Test
+  void aTransactionThatWasAsked() {
+    begins("SELECT a FROM t");
+    starts("COMMIT", State.OPEN);
+    assertThat(session.isCommitting()).isTrue();
+    assertThat(session.ended(State.IDLE, End.DONE, -1, true)).isEqualTo(Due.EXACT);
+  }
+
+  @Test
+  void whatOthersCommitIsInDoubt() {
+    begins("INSERT INTO t VALUES (1)");
+    assertThat(sent("PREPARE TRANSACTION 'x'", State.OPEN, State.IDLE, End.DONE, -1))
+        .isEqualTo(Due.IN_DOUBT);
+  }
+
+  /** The server answers a commit of a failed transaction with a rollback. */
+  @Test
+  void aTransactionThatHadFailedWroteNothing() {
+    assertThat(sent("INSERT INTO t VALUES (1)", State.IDLE, State.FAILED, End.REFUSED, -1))
+        .isEqualTo(Due.NOTHING);
+    assertThat(sent("COMMIT", State.FAILED, State.IDLE, End.DONE, -1)).isEqualTo(Due.NOTHING);
+  }
+
+  private boolean isLostInDoubt(String sql, State before, @Nullable Boolean wrote) {
+    starts(sql, before);
+    return session.lost(wrote);
+  }
+
+  /** Only where a commit may have been on its way. */
+  @Test
+  void aLostConnection() {
+    assertThat(isLostInDoubt("INSERT INTO t VALUES (1)", State.IDLE, null)).isTrue();
+    assertThat(isLostInDoubt("SELECT a FROM t", State.IDLE, null)).isFalse();
+    begins("INSERT INTO t VALUES (1)");
+    assertThat(isLostInDoubt("UPDATE t SET a = 1", State.OPEN, null)).isFalse();
+    begins("INSERT INTO t VALUES (1)");
+    assertThat(isLostInDoubt("COMMIT", State.OPEN, null)).isTrue();
+    begins("INSERT INTO t VALUES (1)");
+    assertThat(isLostInDoubt("COMMIT", State.OPEN, false)).isFalse();
+  }
+}

@@ -1,0 +1,273 @@
+"""Plain JDBC through a pool that Java instruments: what calls record, and which reads wait."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from antipode import BarrierTimeout, StaleSnapshot
+from antipode_testing import LagProxy
+from tests.agent.client import StoreError
+from tests.integration.postgresql._jdbc import (
+    DATASTORE,
+    INSERT,
+    REPEATABLE,
+    Application,
+    Client,
+    application,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from antipode import WriteId
+    from antipode_testing import PostgreSQLTopology
+
+pytestmark = [pytest.mark.slow, pytest.mark.store("postgresql")]
+
+IN_DOUBT = (DATASTORE, "in_doubt")
+TIMEOUT_S = 20.0
+EARLY_S = 0.2
+LONG_MS = 60_000
+
+
+@pytest.fixture
+def app(antipode_postgresql: PostgreSQLTopology) -> Iterator[Application]:
+    """A process in Java."""
+    with application(antipode_postgresql) as found:
+        yield found
+
+
+@pytest.fixture
+def primary(app: Application) -> Iterator[Client]:
+    """A connection to the primary."""
+    with app.client(app.topology.primary) as client:
+        yield client
+
+
+@pytest.fixture
+def standby(app: Application) -> Iterator[Client]:
+    """A connection to the standby."""
+    with app.client(app.topology.replica, reads_from="replica") as client:
+        yield client
+
+
+def the_write(scope: Any) -> WriteId:
+    """The only entry of a scope, which is not marked."""
+    assert not scope.lineage.incomplete
+    (write,) = scope.lineage
+    found: WriteId = write
+    return found
+
+
+@pytest.mark.parametrize(
+    ("call", "statement", "exact"),
+    [
+        pytest.param("update", INSERT, True, id="update"),
+        pytest.param("execute", INSERT, True, id="execute"),
+        pytest.param("batch", f"{INSERT};{INSERT}", False, id="batch"),
+        pytest.param("execute", f"SELECT 1; {INSERT}; SELECT 2", False, id="several"),
+        pytest.param("insert_row", "SELECT body, id FROM jdbc_notes", True, id="row"),
+        pytest.param("query", f"{INSERT} RETURNING id", True, id="returning"),
+        pytest.param("query", "SELECT jdbc_add()", False, id="function"),
+        pytest.param("query", "SELECT id FROM jdbc_hiding", False, id="view"),
+        pytest.param("call", "{? = call jdbc_add()}", False, id="call"),
+    ],
+)
+def test_each_way_to_write_is_recorded(
+    app: Application, primary: Client, call: str, statement: str, *, exact: bool
+) -> None:
+    """Whatever commits by itself enters the scope with a position that is at or after it."""
+    before = app.flushed()
+    with app.remote.scope() as scope:
+        if call == "call":
+            primary.call("query", "SELECT jdbc_add()")
+        else:
+            primary.call(call, statement)
+        write = the_write(scope)
+    assert before < write.version <= app.flushed()
+    assert write.key.endswith("/1-0")
+    assert write.covering is not exact
+
+
+def test_a_driver_that_fails_after_the_commit_loses_nothing(
+    app: Application, primary: Client
+) -> None:
+    """The driver wants no rows, and says so once the server has written."""
+    before = app.flushed()
+    with app.remote.scope() as scope:
+        with pytest.raises(StoreError):
+            primary.call("update", "SELECT jdbc_add()")
+        assert before < the_write(scope).version
+
+
+def test_a_transaction_is_recorded_at_its_commit(app: Application, primary: Client) -> None:
+    """Nothing before, one position then, and nothing for what is rolled back, or only reads."""
+    with app.remote.scope() as scope:
+        primary.call("begin")
+        primary.call("update", INSERT)
+        primary.call("rollback")
+        primary.call("query", "SELECT body FROM jdbc_notes")
+        primary.call("commit")
+        primary.call("update", INSERT)
+        assert not scope.lineage
+        before = app.flushed()
+        primary.call("commit")
+        assert before < the_write(scope).version <= app.flushed()
+
+
+def test_switching_autocommit_on_commits(app: Application, primary: Client) -> None:
+    """As JDBC says, without a call of commit."""
+    with app.remote.scope() as scope:
+        primary.call("begin")
+        primary.call("update", INSERT)
+        primary.call("autocommit")
+        assert the_write(scope).version <= app.flushed()
+
+
+def test_a_commit_that_fails_wrote_nothing(app: Application, primary: Client) -> None:
+    """Late constraints, with the error as before, and transactions that had failed."""
+    with app.remote.scope() as scope:
+        primary.call("begin")
+        primary.call("update", "INSERT INTO jdbc_late VALUES (1), (1)")
+        with pytest.raises(StoreError, match="duplicate key"):
+            primary.call("commit")
+        primary.call("update", INSERT)
+        with pytest.raises(StoreError):
+            primary.call("update", "INSERT INTO nowhere VALUES (1)")
+        primary.call("commit")  # Which the server answers with a rollback.
+        assert not scope.lineage
+        primary.call("update", INSERT)
+        primary.call("commit")
+        assert the_write(scope)
+
+
+def test_a_procedure_that_fails_after_its_commit_is_recorded(
+    app: Application, primary: Client
+) -> None:
+    """The client is shown an error, and the rows are there."""
+    before = app.flushed()
+    with app.remote.scope() as scope:
+        with pytest.raises(StoreError, match="after"):
+            primary.call("execute", "CALL jdbc_twice()")
+        assert before < the_write(scope).version
+
+
+def test_what_is_prepared_for_others_to_commit_is_in_doubt(
+    app: Application, primary: Client
+) -> None:
+    """Its commit will have another position."""
+    name = uuid.uuid4().hex
+    with app.remote.scope() as scope:
+        primary.call("begin")
+        primary.call("update", INSERT)
+        primary.call("update", f"PREPARE TRANSACTION '{name}'")
+        assert scope.lineage.incomplete == {IN_DOUBT}
+        primary.call("autocommit")
+    with app.remote.scope() as scope:
+        primary.call("update", f"COMMIT PREPARED '{name}'")
+        assert the_write(scope)
+
+
+def test_a_commit_that_is_not_flushed_is_in_doubt(app: Application, primary: Client) -> None:
+    """A crash would undo it; the session shows that it waited again by then."""
+    app.topology.config({"wal_writer_delay": "10s"})
+
+    def in_doubt() -> bool:
+        with app.remote.scope() as scope:
+            primary.call("begin")
+            primary.call("update", "SET LOCAL synchronous_commit = off")
+            primary.call("update", INSERT)
+            primary.call("commit")
+            return IN_DOUBT in scope.lineage.incomplete
+
+    assert any(in_doubt() for _ in range(50))  # Until the delay is in force.
+
+
+def test_a_connection_that_is_lost_at_the_commit_is_in_doubt(app: Application) -> None:
+    """Nobody knows whether the commit arrived."""
+    with LagProxy(app.topology.primary, lag_ms=0) as slow:
+        options = {"url_options": "?socketTimeout=1"}
+        with app.client(slow.address, **options) as client, app.remote.scope() as scope:
+            client.call("begin")
+            client.call("update", INSERT)
+            slow.set_lag(LONG_MS)
+            with pytest.raises(StoreError):
+                client.call("commit")
+            assert scope.lineage.incomplete == {IN_DOUBT}
+            slow.cut()
+
+
+@pytest.mark.parametrize("repeatable", [False, True], ids=["committed", "repeatable"])
+@pytest.mark.parametrize("begins", [False, True], ids=["alone", "transaction"])
+def test_the_first_read_waits(
+    app: Application, primary: Client, standby: Client, *, begins: bool, repeatable: bool
+) -> None:
+    """On its own connection, before the statement runs: alone, and as a transaction's first."""
+    key = uuid.uuid4().hex
+    read = f"SELECT body FROM jdbc_notes WHERE body = '{key}'"  # noqa: S608
+    app.topology.set_lag(150)
+    with app.remote.scope():
+        primary.call("update", f"INSERT INTO jdbc_notes (body) VALUES ('{key}')")  # noqa: S608
+        app.remote.barrier(timeout=TIMEOUT_S, at="read")
+        if repeatable:
+            standby.call("execute", REPEATABLE)
+        if begins:
+            standby.call("begin")
+        assert standby.call("query", read) == [key]
+        assert standby.call("query", read) == [key]
+
+
+def test_an_older_snapshot_raises(app: Application, primary: Client, standby: Client) -> None:
+    """A transaction that has read sees no later commits; the next one, or another level, does."""
+    key = uuid.uuid4().hex
+    write = f"INSERT INTO jdbc_notes (body) VALUES ('{key}')"  # noqa: S608
+    read = f"SELECT body FROM jdbc_notes WHERE body = '{key}'"  # noqa: S608
+    app.topology.set_lag(0)
+    with app.remote.scope():
+        standby.call("begin")
+        standby.call("query", read)
+        primary.call("update", write)
+        app.remote.barrier(timeout=TIMEOUT_S, at="read")
+        assert standby.call("query", read) == [key]
+        standby.call("rollback")
+        standby.call("autocommit")
+        standby.call("execute", REPEATABLE)
+    with app.remote.scope():
+        standby.call("begin")
+        standby.call("query", read)
+        primary.call("update", write)
+        app.remote.barrier(timeout=TIMEOUT_S, at="read")
+        with pytest.raises(StaleSnapshot):
+            standby.call("query", read)
+        standby.call("rollback")
+        assert standby.call("query", read) == [key, key]
+
+
+def test_a_read_that_cannot_see_it_raises(
+    app: Application, primary: Client, standby: Client
+) -> None:
+    """While replay is paused the time is up, and the connection can be used afterwards."""
+    app.topology.pause()
+    try:
+        with app.remote.scope():
+            primary.call("update", INSERT)
+            app.remote.barrier(timeout=EARLY_S, at="read")
+            with pytest.raises(BarrierTimeout):
+                standby.call("query", "SELECT body FROM jdbc_notes")
+    finally:
+        app.topology.resume()
+    with app.remote.scope():
+        assert standby.call("query", "SELECT 1") == ["1"]
+
+
+@pytest.mark.usefixtures("standby")
+def test_a_barrier_waits_at_the_standby(app: Application, primary: Client) -> None:
+    """On a connection of the library's own, until the standby has replayed it."""
+    app.topology.set_lag(150)
+    with app.remote.scope():
+        primary.call("update", INSERT)
+        result = app.remote.barrier(timeout=TIMEOUT_S)
+        assert {str(each.status) for each in result.outcomes} == {"visible"}
