@@ -84,6 +84,7 @@ nightly bench: STORES += activemq seaweedfs
 
 nightly: tests-need ## the rest: end-to-end, faults, fail-overs, Valkey, every Python and OpenTelemetry, load, containers (hours)
 	@tools/fetch_debian.sh .stores prometheus
+	@tools/fetch_elasticmq.sh .stores
 	@STORES="$(STORES)" tools/run_tests.sh $(PY) nightly $(PYTEST_ARGS)
 	@tools/build_cpp.sh tsan
 	@tools/build_cpp.sh asan

@@ -46,7 +46,7 @@ NIGHTLY = re.compile(
     r"|integration/.*test_\w*(faults|failover|topology|oldest|newest|variants)\w*\.py)"
 )
 #: Whose servers take long to start, or to build, wherever a test of them is.
-NIGHTLY_STORES = {"activemq", "seaweedfs"}
+NIGHTLY_STORES = {"activemq", "elasticmq", "seaweedfs"}
 SLOW_S = 1.0
 #: All parametrisations of a function together.
 SLOW_TOGETHER_S = 8.0

@@ -49,6 +49,10 @@ class NativeProvider:
             from .ministack import ministack
 
             server = ministack(name, config)
+        elif store == "elasticmq":
+            from .sns.elasticmq import elasticmq
+
+            server = elasticmq(name, config)
         elif store == "activemq":
             from .activemq.native import activemq
 

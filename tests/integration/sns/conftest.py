@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import uuid
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from antipode_testing import SNSTopology
+from antipode_testing.plugin import USE
 from tests.integration.sns._regions import Regions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode_testing import SNSTopology
+
+@pytest.fixture(
+    scope="session",
+    params=["ministack", pytest.param("elasticmq", marks=pytest.mark.store("elasticmq"))],
+)
+def antipode_sns(request: pytest.FixtureRequest) -> Iterator[SNSTopology]:
+    """Both emulators of queues: one takes everything, the other is as strict as SQS."""
+    make = partial(SNSTopology, strict=request.param == "elasticmq")
+    yield from request.config.stash[USE].run("sns", make)
 
 
 @pytest.fixture
