@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "antipode/barrier.h"
 #include "antipode/observer.h"
 #include "antipode/shim.h"
 #include "floors.h"
@@ -34,29 +35,55 @@ TEST(AFloor, IsWithinOneThatDemandsAllOfIt) {
   EXPECT_FALSE(first->Within(nullptr));
 }
 
+/// Reads that were answered although they may be stale.
+std::uint64_t Served() { return Metrics()[{"served_stale", "posts"}]; }
+
+Observation Shown(Status status) {
+  Observation shown;
+  shown.server = "server";
+  shown.statuses[kWrite] = status;
+  return shown;
+}
+
+/// Of the write, and of what nobody knows.
+Lineage Flawed() { return Lineage(LineageParts{{kWrite}, {{"posts", "in_doubt"}}, {}, 0, {}}); }
+
+class AReadThatWaits : public testing::Test {
+ protected:
+  AReadThatWaits() { Register(store_); }
+  ~AReadThatWaits() override { store_->Close(); }
+
+  std::shared_ptr<Holding> store_ = std::make_shared<Holding>();
+
+ private:
+  SettingsGuard settings_;
+};
+
 // A read that is shown all that can be shown is counted once, and the next ones build on it.
-TEST(AFloor, ProvesWhatWasShownWhateverItsLineageMisses) {
-  const SettingsGuard settings;
-  const auto store = std::make_shared<Holding>();
-  Register(store);
-  {
-    const ScopeGuard request(Lineage(LineageParts{{kWrite}, {{"posts", "in_doubt"}}, {}, 0, {}}));
-    const auto served = [] { return Metrics()[{"served_stale", "posts"}]; };
-    const std::uint64_t before = served();
-    const auto floor = Floor::Current(*store);
-    floor->Hold([](double) {
-      Observation shown;
-      shown.server = "server";
-      shown.statuses[kWrite] = Status::kVisible;
-      return shown;
-    });
-    EXPECT_EQ(served(), before + 1);
-    EXPECT_FALSE(floor->Served());
-    floor->Pass();
-    EXPECT_EQ(served(), before + 1);
-    EXPECT_TRUE(Floor::Current(*store)->Proved("server", 60));
-  }
-  store->Close();
+TEST_F(AReadThatWaits, ProvesWhatWasShownWhateverItsLineageMisses) {
+  const ScopeGuard request(Flawed());
+  const std::uint64_t before = Served();
+  const auto floor = Floor::Current(*store_);
+  floor->Hold([](double) { return Shown(Status::kVisible); });
+  EXPECT_EQ(Served(), before + 1);
+  EXPECT_FALSE(floor->Served());
+  floor->Pass();
+  EXPECT_EQ(Served(), before + 1);
+  EXPECT_TRUE(Floor::Current(*store_)->Proved("server", 60));
+}
+
+// What a barrier that was called refuses is served to nobody, whatever the lineage misses.
+TEST_F(AReadThatWaits, IsNotCountedWhereItThrows) {
+  const ScopeGuard request(Flawed());
+  BarrierOptions options;
+  options.timeout = Seconds(0.01);
+  options.lineage = Lineage({kWrite});
+  options.at = At::kRead;
+  Barrier(options);
+  const std::uint64_t before = Served();
+  const auto floor = Floor::Current(*store_);
+  EXPECT_THROW(floor->Hold([](double) { return Shown(Status::kNotYet); }), BarrierTimeout);
+  EXPECT_EQ(Served(), before);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "antipode/clock.h"
 #include "antipode/observer.h"
 #include "antipode/propagation.h"
 #include "antipode/stored.h"
@@ -169,6 +170,22 @@ TEST(Fulfilling, RunsWithEverythingButItsPromiseAndJoins) {
   }
   EXPECT_EQ(Current().promises(), std::vector<Promise>{kPromise});
   EXPECT_EQ(Current().writes().size(), 2U);
+}
+
+// A text is decoded without a clock: what it says of the future is taken back where it enters.
+TEST(Transfer, TakesBackWhatIsSaidOfTheFuture) {
+  constexpr std::uint64_t kYear8867 = 36ULL * 36 * 36 * 36 * 36 - 1;  // In hours.
+  constexpr std::uint64_t kLongest = std::uint64_t{1} << 40U;
+  const Lineage far(LineageParts{{{"posts", "log", std::uint64_t{2}, kYear8867}},
+                                 {},
+                                 {{"posts", "00000000000000000000000000000000", kLongest}},
+                                 0,
+                                 {}});
+  const ScopeGuard request;
+  Transfer(Lineage::Deserialize(far.Serialize()));
+  const Clock& clock = SystemClock();
+  EXPECT_LE(Current().writes().at(0).written_hour, clock.Hour());
+  EXPECT_LT(static_cast<double>(Current().promises().at(0).expires_s), clock.UnixSeconds() + 8 * 86'400);
 }
 
 TEST(Fulfilling, HandsOnWhatItsThreadsAddLate) {
