@@ -1,5 +1,6 @@
 package io.antipode.aws;
 
+import io.antipode.ConfigurationException;
 import io.antipode.barrier.Floor;
 import io.antipode.barrier.Observation;
 import io.antipode.barrier.Shim;
@@ -76,9 +77,7 @@ public abstract class AwsShim extends Shim {
     if (KillSwitch.isDisabled()) {
       return builder.build();
     }
-    C made = built(builder, new AwsInterceptor(this));
-    check(made);
-    return made;
+    return checked(built(builder, new AwsInterceptor(this)));
   }
 
   /**
@@ -92,9 +91,52 @@ public abstract class AwsShim extends Shim {
       return builder.build();
     }
     AwsInterceptor interceptor = new AwsInterceptor(this);
-    C made = built(builder, interceptor);
-    check(made);
+    C made = checked(built(builder, interceptor));
     return InstrumentedAsync.face(api, made, interceptor, waiting);
+  }
+
+  private <C extends AwsClient> C checked(C made) {
+    try {
+      check(made);
+    } catch (ConfigurationException error) {
+      made.close();
+      throw error;
+    }
+    return made;
+  }
+
+  /** Returns whether the calls of a client are followed already, by any shim. */
+  public static boolean isInstrumented(AwsClient client) {
+    return Faces.isFollowed(client);
+  }
+
+  /**
+   * Returns what is used in the place of a client that was made before, and whose calls are
+   * followed: each of its requests brings the interceptor.
+   *
+   * @param api of the client, synchronous
+   */
+  protected final <C extends AwsClient> C around(Class<C> api, C made) {
+    if (KillSwitch.isDisabled()) {
+      return made;
+    }
+    check(made);
+    return MadeBefore.face(api, made, new AwsInterceptor(this));
+  }
+
+  /**
+   * Returns the same of an asynchronous client.
+   *
+   * @param api of the client
+   */
+  protected final <C extends AwsClient> C aroundAsync(Class<C> api, C made) {
+    if (KillSwitch.isDisabled()) {
+      return made;
+    }
+    check(made);
+    AwsInterceptor interceptor = new AwsInterceptor(this);
+    return InstrumentedAsync.face(
+        api, MadeBefore.face(api, made, interceptor), interceptor, waiting);
   }
 
   /** Begins a call that the shim makes itself, and waits as an instrumented client does. */

@@ -2,17 +2,12 @@ package io.antipode.aws;
 
 import io.opentelemetry.context.Context;
 import java.lang.reflect.InvocationHandler;
-import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
-import java.lang.reflect.Proxy;
-import java.nio.file.Path;
-import java.util.List;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
-import java.util.function.Consumer;
 import software.amazon.awssdk.awscore.AwsClient;
 import software.amazon.awssdk.awscore.AwsRequest;
 
@@ -39,11 +34,7 @@ final class InstrumentedAsync implements InvocationHandler {
    */
   static <C extends AwsClient> C face(
       Class<C> api, C real, AwsInterceptor interceptor, Executor waiting) {
-    return api.cast(
-        Proxy.newProxyInstance(
-            api.getClassLoader(),
-            new Class<?>[] {api},
-            new InstrumentedAsync(real, interceptor, waiting)));
+    return Faces.of(api, new InstrumentedAsync(real, interceptor, waiting));
   }
 
   @Override
@@ -51,7 +42,7 @@ final class InstrumentedAsync implements InvocationHandler {
     if (method.getName().equals("equals")) {
       return proxy == arguments[0];
     }
-    if (isMadeOfCalls(method)) {
+    if (Faces.isMadeOfCalls(method)) {
       return InvocationHandler.invokeDefault(proxy, method, arguments);
     }
     if (method.getReturnType() == CompletableFuture.class
@@ -59,24 +50,7 @@ final class InstrumentedAsync implements InvocationHandler {
         && arguments[0] instanceof AwsRequest request) {
       return called(method, request, arguments);
     }
-    return invoked(method, arguments);
-  }
-
-  /** Returns whether the API makes other calls of a call, which are followed in its place. */
-  private static boolean isMadeOfCalls(Method method) {
-    List<Class<?>> parameters = List.of(method.getParameterTypes());
-    return method.isDefault()
-        && (method.getName().endsWith("Paginator")
-            || parameters.contains(Consumer.class)
-            || parameters.contains(Path.class));
-  }
-
-  private Object invoked(Method method, Object... arguments) throws Throwable {
-    try {
-      return method.invoke(real, arguments);
-    } catch (InvocationTargetException error) {
-      throw error.getCause() == null ? error : error.getCause();
-    }
+    return Faces.invoked(real, method, arguments);
   }
 
   private CompletableFuture<Object> called(Method method, AwsRequest request, Object... arguments) {
@@ -89,7 +63,7 @@ final class InstrumentedAsync implements InvocationHandler {
       return made;
     }
     onCancel(made, call::cancelled);
-    if ((call.isHeld() || call.asks(request))) {
+    if (call.isHeld() || call.asks(request)) {
       try {
         waiting.execute(
             Context.current().wrap(() -> prepare(method, request, call, made, arguments)));
@@ -141,7 +115,7 @@ final class InstrumentedAsync implements InvocationHandler {
     Object[] of = arguments.clone();
     of[0] = AwsInterceptor.of(call, request);
     try {
-      sent = (CompletableFuture<Object>) invoked(method, of);
+      sent = (CompletableFuture<Object>) Faces.invoked(real, method, of);
     } catch (Throwable error) {
       made.completeExceptionally(error);
       return;

@@ -103,7 +103,6 @@ public abstract class RegionShim extends AwsShim {
     if (region.id().equals(region())) {
       return;
     }
-    made.close();
     throw new ConfigurationException(
         "a client of "
             + region.id()

@@ -156,6 +156,26 @@ public final class DynamoDbShim extends RegionShim {
     return instrumentedAsync(DynamoDbAsyncClient.class, builder);
   }
 
+  /**
+   * Returns what is used in the place of a client that was made before, such as a bean; it stays
+   * the application's to close. Its waiters are not followed.
+   *
+   * @throws ConfigurationException if it is of another region
+   */
+  public DynamoDbClient instrument(DynamoDbClient made) {
+    return around(DynamoDbClient.class, made);
+  }
+
+  /**
+   * Returns what is used in the place of a client that was made before, such as a bean; it stays
+   * the application's to close. Its waiters are not followed.
+   *
+   * @throws ConfigurationException if it is of another region
+   */
+  public DynamoDbAsyncClient instrument(DynamoDbAsyncClient made) {
+    return aroundAsync(DynamoDbAsyncClient.class, made);
+  }
+
   @Override
   protected AwsCall call(String operation, SdkRequest request, @Nullable AwsCall whole) {
     return new Call(this, operation, request);

@@ -62,17 +62,8 @@ final class S3Regions extends Regions<S3Client> {
    */
   S3Regions(S3Client client, Map<String, URI> others, Map<String, String> buckets) {
     super(client.serviceClientConfiguration(), others);
-    this.isPathStyle = isPathStyle(client);
+    this.isPathStyle = S3Shim.isPathStyle(client.utilities());
     this.buckets = Map.copyOf(buckets);
-  }
-
-  /** Its configuration does not say so; its URLs do. */
-  private static boolean isPathStyle(S3Client client) {
-    return client
-        .utilities()
-        .getUrl(asked -> asked.bucket("antipode").key("key"))
-        .getPath()
-        .startsWith("/antipode/");
   }
 
   @Override

@@ -29,6 +29,7 @@ import software.amazon.awssdk.services.s3.S3AsyncClient;
 import software.amazon.awssdk.services.s3.S3AsyncClientBuilder;
 import software.amazon.awssdk.services.s3.S3Client;
 import software.amazon.awssdk.services.s3.S3ClientBuilder;
+import software.amazon.awssdk.services.s3.S3Utilities;
 import software.amazon.awssdk.services.s3.model.DeleteObjectRequest;
 import software.amazon.awssdk.services.s3.model.GetObjectRequest;
 import software.amazon.awssdk.services.s3.model.GetObjectResponse;
@@ -154,9 +155,39 @@ public final class S3Shim extends RegionShim {
     return instrumentedAsync(S3AsyncClient.class, builder);
   }
 
+  /**
+   * Returns what is used in the place of a client that was made before, such as a bean; it stays
+   * the application's to close. Its waiters are not followed.
+   *
+   * @throws ConfigurationException if it is of another region
+   */
+  public S3Client instrument(S3Client made) {
+    return around(S3Client.class, made);
+  }
+
+  /**
+   * Returns what is used in the place of a client that was made before, such as a bean; it stays
+   * the application's to close. Its waiters are not followed.
+   *
+   * @throws ConfigurationException if it is of another region
+   */
+  public S3AsyncClient instrument(S3AsyncClient made) {
+    return aroundAsync(S3AsyncClient.class, made);
+  }
+
   /** Returns a presigner whose signatures are counted: they enter nothing. */
   public S3Presigner instrument(S3Presigner presigner) {
     return KillSwitch.isDisabled() ? presigner : CountedPresigner.of(presigner, datastore());
+  }
+
+  /**
+   * Returns whether a client names buckets in the paths of its URLs, not in their hosts: its
+   * configuration does not say so, but its URLs do.
+   */
+  public static boolean isPathStyle(S3Utilities urls) {
+    return urls.getUrl(asked -> asked.bucket("antipode").key("key"))
+        .getPath()
+        .startsWith("/antipode/");
   }
 
   @Override

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.antipode.Antipode;
 import io.antipode.ConfigurationException;
+import io.antipode.aws.AwsShim;
 import io.antipode.barrier.BarrierOptions;
 import io.antipode.barrier.Barriers;
 import io.antipode.barrier.ReadsFrom;
@@ -337,6 +338,42 @@ class InstrumentTest {
           .hasPath("/posts/a");
       assertThat(Counts.all()).containsEntry(presigned, before + 1);
       assertThat(Antipode.current().isEmpty()).isTrue();
+    }
+  }
+
+  /** A bean that a framework made is covered as one that the shim made, and once only. */
+  @Test
+  void aClientThatWasMadeBeforeIsCovered() throws Exception {
+    try (PlainServer server =
+            new PlainServer(
+                Answer.version("v1"),
+                Answer.refused(500, "InternalError"),
+                Answer.refused(412, "PreconditionFailed"),
+                Answer.version("v2"));
+        S3Shim shim = shim(server).register();
+        S3Client made = server.client(S3Client.builder()).build();
+        S3AsyncClient async = server.client(S3AsyncClient.builder()).build();
+        ScopeBlock scope = Antipode.scope()) {
+      S3Client client = shim.instrument(made);
+      put(client, Map.of());
+      assertThat(Antipode.current().writes())
+          .extracting(WriteId::opaqueVersion)
+          .containsExactly("v1");
+      assertThatThrownBy(() -> put(client, Map.of())).isInstanceOf(S3Exception.class);
+      assertThat(Antipode.current().incomplete()).containsExactly(IN_DOUBT);
+      PutObjectResponse unused =
+          shim.instrument(async)
+              .putObject(one -> one.bucket("posts").key("b"), AsyncRequestBody.fromString("1"))
+              .join();
+      assertThat(Antipode.current().writes())
+          .extracting(WriteId::opaqueVersion)
+          .containsExactlyInAnyOrder("v1", "v2");
+      assertThat(AwsShim.isInstrumented(made)).isFalse();
+      assertThat(AwsShim.isInstrumented(client)).isTrue();
+      assertThat(AwsShim.isInstrumented(shim.instrument(async))).isTrue();
+      try (S3Client ours = shim.instrument(server.client(S3Client.builder()))) {
+        assertThat(AwsShim.isInstrumented(ours)).isTrue();
+      }
     }
   }
 
