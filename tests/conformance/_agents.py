@@ -58,12 +58,7 @@ LACKING = {
             *BESIDE_OWN_VALUES,
         }
     ),
-    "java": frozenset(
-        {
-            *("decide redis keys", "decide postgresql found"),
-            "decide sns",
-        }
-    ),
+    "java": frozenset({"decide redis keys", "decide postgresql found"}),
 }
 
 

@@ -33,6 +33,7 @@ final class Decisions {
       case "rabbitmq" -> rabbitmq(kind, given);
       case "redis" -> redis(kind, given);
       case "s3" -> S3Vectors.decide(kind, given);
+      case "sns" -> SnsVectors.decide(kind, given);
       default -> throw AgentException.unsupported("a shim of " + store);
     };
   }

@@ -1,0 +1,216 @@
+package io.antipode.sns;
+
+import io.antipode.Antipode;
+import io.antipode.aws.AwsCall;
+import io.antipode.aws.AwsShim;
+import io.antipode.barrier.Endpoint;
+import io.antipode.barrier.ShimBuilder;
+import io.antipode.barrier.UnreachableException;
+import io.antipode.lineage.Lineage;
+import io.antipode.request.Recording;
+import io.antipode.request.ScopeBlock;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+import software.amazon.awssdk.core.SdkRequest;
+import software.amazon.awssdk.services.sns.SnsAsyncClient;
+import software.amazon.awssdk.services.sns.SnsAsyncClientBuilder;
+import software.amazon.awssdk.services.sns.SnsClient;
+import software.amazon.awssdk.services.sns.SnsClientBuilder;
+import software.amazon.awssdk.services.sqs.SqsAsyncClient;
+import software.amazon.awssdk.services.sqs.SqsAsyncClientBuilder;
+import software.amazon.awssdk.services.sqs.SqsClient;
+import software.amazon.awssdk.services.sqs.SqsClientBuilder;
+import software.amazon.awssdk.services.sqs.model.Message;
+
+/**
+ * Topics of SNS and queues of SQS under one name: each message carries what its request depends on,
+ * in one attribute, and its consumer handles it in a scope that begins with that. A message itself
+ * is no dependency: nobody can wait for it.
+ */
+public final class SnsShim extends AwsShim {
+  /** Of the process: who opens the scope of a message may have another shim than its client. */
+  private static final Hidden HIDDEN = new Hidden();
+
+  private final Publications publications;
+
+  private SnsShim(Builder builder) {
+    super(builder, "sns");
+    this.publications = new Publications(datastore());
+  }
+
+  /**
+   * Returns a builder of a shim.
+   *
+   * @param datastore the name that every service spells alike
+   */
+  public static Builder builder(String datastore) {
+    return new Builder(datastore);
+  }
+
+  /** Describes a shim. */
+  public static final class Builder extends ShimBuilder<Builder, SnsShim> {
+    private Builder(String datastore) {
+      super(datastore);
+    }
+
+    @Override
+    protected Builder self() {
+      return this;
+    }
+
+    @Override
+    protected SnsShim build() {
+      return new SnsShim(this);
+    }
+  }
+
+  // What it is to barriers.
+
+  @Override
+  public boolean isWaitable() {
+    return false;
+  }
+
+  @Override
+  public boolean canPoll() {
+    return false;
+  }
+
+  /** Is never called: it does not poll. */
+  @Override
+  public Endpoint openEndpoint(Duration timeout) throws UnreachableException {
+    throw new UnreachableException("messages of SNS and SQS cannot be waited for");
+  }
+
+  // Clients of the application's.
+
+  /**
+   * Returns the client that a builder makes: the application's to use, and to close. What it
+   * publishes carries the current lineage, in the attribute {@code antipode} and in no further
+   * request.
+   */
+  public SnsClient instrument(SnsClientBuilder builder) {
+    return instrumented(builder);
+  }
+
+  /** Returns an asynchronous client, as {@link #instrument(SnsClientBuilder)} does. */
+  public SnsAsyncClient instrument(SnsAsyncClientBuilder builder) {
+    return instrumentedAsync(SnsAsyncClient.class, builder);
+  }
+
+  /**
+   * Returns the client that a builder makes: the application's to use, and to close. What it sends
+   * carries the current lineage. It asks for the attribute of what it receives, and shows it where
+   * the application named it: handle each message within {@link #message}.
+   */
+  public SqsClient instrument(SqsClientBuilder builder) {
+    return instrumented(builder);
+  }
+
+  /** Returns an asynchronous client, as {@link #instrument(SqsClientBuilder)} does. */
+  public SqsAsyncClient instrument(SqsAsyncClientBuilder builder) {
+    return instrumentedAsync(SqsAsyncClient.class, builder);
+  }
+
+  /**
+   * Returns what is used in the place of a client that was made before, such as a bean; it stays
+   * the application's to close. Its waiters are not followed.
+   */
+  public SnsClient instrument(SnsClient made) {
+    return around(SnsClient.class, made);
+  }
+
+  /**
+   * Returns what is used in the place of a client that was made before, such as a bean; it stays
+   * the application's to close. Its waiters are not followed.
+   */
+  public SnsAsyncClient instrument(SnsAsyncClient made) {
+    return aroundAsync(SnsAsyncClient.class, made);
+  }
+
+  /**
+   * Returns what is used in the place of a client that was made before, such as a bean; it stays
+   * the application's to close. Its waiters are not followed.
+   */
+  public SqsClient instrument(SqsClient made) {
+    return around(SqsClient.class, made);
+  }
+
+  /**
+   * Returns what is used in the place of a client that was made before, such as a bean; it stays
+   * the application's to close. Its waiters are not followed.
+   */
+  public SqsAsyncClient instrument(SqsAsyncClient made) {
+    return aroundAsync(SqsAsyncClient.class, made);
+  }
+
+  @Override
+  protected AwsCall call(String operation, SdkRequest request, @Nullable AwsCall whole) {
+    return new Call(this, operation, request);
+  }
+
+  Publications publications() {
+    return publications;
+  }
+
+  static Hidden hidden() {
+    return HIDDEN;
+  }
+
+  // What is received.
+
+  /**
+   * Opens the scope of one message that an instrumented client received, raw or in the envelope of
+   * SNS. It holds what the message depends on, and joins no scope that is open already; a barrier
+   * in it waits for that. A message without a lineage starts an empty one, and one that cannot be
+   * read an incomplete one.
+   */
+  public ScopeBlock message(Message message) {
+    return messages(List.of(message));
+  }
+
+  /**
+   * Opens the scope of several messages together, as {@link #message} does.
+   *
+   * @param messages of which each has a part in what is done
+   */
+  public ScopeBlock messages(Collection<Message> messages) {
+    List<@Nullable String> texts = new ArrayList<>();
+    for (Message each : messages) {
+      @Nullable String known = HIDDEN.of(each);
+      texts.add(known == null ? Received.textOf(each) : known);
+    }
+    return opened(texts);
+  }
+
+  /**
+   * Opens the scope of an event of AWS Lambda, of SNS or SQS: of all its records together.
+   *
+   * @param event as a handler that takes a map gets it
+   */
+  public ScopeBlock event(Map<String, ?> event) {
+    List<@Nullable String> texts = new ArrayList<>();
+    if (event.get("Records") instanceof Collection<?> records) {
+      for (Object each : records) {
+        texts.add(each instanceof Map<?, ?> held ? Received.textOf(held) : null);
+      }
+    }
+    return opened(texts);
+  }
+
+  private ScopeBlock opened(List<@Nullable String> texts) {
+    Lineage lineage = Lineage.empty();
+    for (@Nullable String text : texts) {
+      lineage = lineage.merge(Received.lineage(text, datastore()));
+    }
+    ScopeBlock block = Antipode.scope(lineage);
+    if (texts.contains(null)) {
+      Recording.recordUnlabelled(block.scope(), datastore());
+    }
+    return block;
+  }
+}
