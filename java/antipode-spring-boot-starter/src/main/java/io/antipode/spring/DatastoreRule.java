@@ -30,7 +30,10 @@ record DatastoreRule(
     REDIS,
     MYSQL,
     MONGODB,
-    RABBITMQ;
+    RABBITMQ,
+    DYNAMODB,
+    S3,
+    SNS;
 
     /** Returns what may stand after the {@code ?} of its URLs. */
     List<String> options() {
@@ -38,6 +41,8 @@ record DatastoreRule(
         case REDIS, MONGODB -> List.of("reads_from", "one_server");
         case MYSQL -> List.of("reads_from", "one_server", "unix_socket");
         case RABBITMQ -> List.of("receipts");
+        case DYNAMODB, S3 -> List.of("reads_from");
+        case SNS -> List.of();
       };
     }
 

@@ -32,8 +32,7 @@ final class DatastoreRules {
   /**
    * Of stores that are Python's: their entries, in a variable that services share, are not read.
    */
-  private static final Set<String> OTHERS =
-      Set.of("postgresql", "postgres", "stomp", "dynamodb", "s3", "sns");
+  private static final Set<String> OTHERS = Set.of("postgresql", "postgres", "stomp");
 
   private record Scheme(Store store, int port) {}
 
@@ -52,6 +51,9 @@ final class DatastoreRules {
     SCHEMES.put("mongodb+srv", new Scheme(Store.MONGODB, 0));
     SCHEMES.put("amqp", new Scheme(Store.RABBITMQ, 5672));
     SCHEMES.put("amqps", new Scheme(Store.RABBITMQ, 5671));
+    SCHEMES.put("dynamodb", new Scheme(Store.DYNAMODB, 443));
+    SCHEMES.put("s3", new Scheme(Store.S3, 443));
+    SCHEMES.put("sns", new Scheme(Store.SNS, 443));
   }
 
   /** Where an entry begins: MongoDB's URLs have commas of their own. */

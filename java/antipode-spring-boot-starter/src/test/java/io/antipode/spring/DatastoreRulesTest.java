@@ -42,7 +42,10 @@ class DatastoreRulesTest {
     "mariadb://db:3307, MYSQL, db, 3307,",
     "'mongodb://a,b:27018/', MONGODB, b, 27018,",
     "mongodb+srv://set.example, MONGODB, set.example, 0,",
-    "amqps://broker/%2Fvhost, RABBITMQ, broker, 5671, /vhost"
+    "amqps://broker/%2Fvhost, RABBITMQ, broker, 5671, /vhost",
+    "dynamodb://eu-west-1?reads_from=replica, DYNAMODB, eu-west-1, 443,",
+    "s3://127.0.0.1:4566, S3, localhost, 4566,",
+    "sns://eu-west-1, SNS, eu-west-1, 443,"
   })
   void urls(String url, Store store, String host, int port, @Nullable String database) {
     DatastoreRules rules = DatastoreRules.parsed("posts=" + url);
