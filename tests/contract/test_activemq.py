@@ -38,7 +38,7 @@ class ActiveMQContractStore(ContractStore):
         stack.callback(eu.close)
         stack.callback(us.close)
         for each in (us, eu):
-            each.read()  # The queue is there from the first subscription on.
+            self._subscribe(each)
         topology.wait_forwarded(f"/topic/{self._name}")
 
     def _shim(self, url: str, application: str, **options: Any) -> Any:
@@ -52,6 +52,10 @@ class ActiveMQContractStore(ContractStore):
         )
         self._views[made] = LastMessages(made)
         return made
+
+    def _subscribe(self, shim: Any) -> None:
+        """Let the queue of *shim* be there: it is from the first subscription on."""
+        shim.read()
 
     def read(self, key: str) -> tuple[bytes | None, Lineage]:
         return self._views[self.reader].read(key)

@@ -10,8 +10,9 @@ import pytest
 from antipode_shims.embedded import EmbeddedTopology
 from antipode_testing import ContractStore, LagProxy, ShimContract
 from tests.agent.client import RemoteAntipode, RemoteShim, StoreError
-from tests.contract import test_dynamodb, test_embedded, test_rabbitmq, test_s3
+from tests.contract import test_activemq, test_dynamodb, test_embedded, test_rabbitmq, test_s3
 from tests.contract._servers import DATABASE, described
+from tests.contract.test_activemq import ActiveMQContractStore
 from tests.contract.test_agent import Remote, remote
 from tests.contract.test_dynamodb import DynamoDBContractStore
 from tests.contract.test_embedded import EmbeddedContractStore
@@ -19,6 +20,7 @@ from tests.contract.test_mongodb import MongoContractStore
 from tests.contract.test_mysql import MySQLContract, MySQLContractStore
 from tests.contract.test_rabbitmq import RabbitMQContractStore
 from tests.contract.test_s3 import S3ContractStore
+from tests.integration.rabbitmq._bench import once_asked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     from antipode import Lineage, WriteId
     from antipode_testing import (
+        ActiveMQTopology,
         DynamoDBTopology,
         MariaDBTopology,
         MongoDBTopology,
@@ -150,6 +153,60 @@ class RemoteRabbitMQ(Remote, RabbitMQContractStore):
         server = {"url": self.topology.url(), "exchange": "", "queue": self._exchange}
         with closing(RemoteShim(self.antipode, "rabbitmq", "news", server)) as direct:
             direct.write(key, value)
+
+
+class RemoteActiveMQ(Remote, ActiveMQContractStore):
+    """Each region's broker through a shim of the agent, by OpenWire."""
+
+    def __init__(
+        self, remote: RemoteAntipode, topology: ActiveMQTopology, stack: ExitStack
+    ) -> None:
+        self.antipode, self.topology = remote, topology
+        super().__init__(topology, stack)
+
+    def _shim(self, url: str, application: str, **options: Any) -> RemoteShim:
+        replica = url == self.topology.url(self.topology.replica)
+        address = self.topology.openwire(self.topology.replica if replica else None)
+        return self._at(address, application, **options)
+
+    def _at(self, address: Any, application: str, **options: Any) -> RemoteShim:
+        server = {
+            "url": f"tcp://{address}",
+            "topic": options.pop("topic", self._name),
+            "queue": f"Consumer.{application}.{self._name}",
+        }
+        return RemoteShim(self.antipode, "activemq", "news", server, **options)
+
+    def _subscribe(self, shim: Any) -> None:
+        shim.read("")
+
+    def has_unique_log(self, write: WriteId) -> bool:
+        """Publishers of any broker are minutes of sessions."""
+        del write
+        return False
+
+    def read(self, key: str) -> tuple[bytes | None, Lineage]:
+        return self.reader.read(key)
+
+    def read_primary(self, key: str) -> tuple[bytes | None, Lineage]:
+        found: tuple[bytes | None, Lineage] = self.writer.read(key)
+        return found
+
+    def refused_write(self, key: str, value: bytes) -> None:
+        """To a topic without a name."""
+        with closing(self._at(self.topology.openwire(), "refused", topic="")) as direct:
+            direct.write(key, value)
+
+    def doubtful_write(self, key: str, value: bytes) -> None:
+        """The message arrives; its confirm does not."""
+        with (
+            LagProxy(self.topology.openwire()) as proxy,
+            closing(self._at(proxy.address, "doubtful", reads_from="primary")) as doubtful,
+        ):
+            with self.antipode.scope():
+                doubtful.write("opens the connection", b"")
+            with once_asked(proxy, proxy.cut):
+                doubtful.write(key, value)
 
 
 class RemoteDynamoDB(Remote, DynamoDBContractStore):
@@ -414,6 +471,21 @@ class TestS3OfJava(Contract):
     def store(self, antipode_s3: S3Topology, remote: RemoteAntipode) -> Iterator[RemoteS3]:
         """A shim in each region, both in an agent."""
         yield from running(RemoteS3, remote, antipode_s3)
+
+
+@pytest.mark.store("activemq")
+class TestActiveMQOfJava(Contract):
+    """Two real brokers in a network; what Python publishes by STOMP is read, too."""
+
+    language: ClassVar[str] = "java"
+    opt_outs: ClassVar[dict[str, str]] = test_activemq.TestActiveMQ.opt_outs
+
+    @pytest.fixture
+    def store(
+        self, antipode_activemq: ActiveMQTopology, remote: RemoteAntipode
+    ) -> Iterator[RemoteActiveMQ]:
+        """A shim in each region, both in an agent."""
+        yield from running(RemoteActiveMQ, remote, antipode_activemq)
 
 
 @pytest.mark.store("rabbitmq")

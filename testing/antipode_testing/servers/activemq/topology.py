@@ -65,6 +65,11 @@ class ActiveMQTopology(ServerTopology):
         """The URL of *server* as `antipode_shims.activemq.shim` takes it; default the primary."""
         return f"stomp://{server or self.primary}"
 
+    def openwire(self, server: Address | None = None) -> Address:
+        """Where *server* listens for clients of Java; default the primary."""
+        region = "eu" if server == self.replica else "us"
+        return self._server(region).endpoints["openwire"]
+
     def start(self) -> None:
         """Start both brokers; return once the first forwards to the second."""
         if self._servers:

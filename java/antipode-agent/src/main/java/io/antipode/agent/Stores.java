@@ -27,7 +27,16 @@ import org.jspecify.annotations.Nullable;
 final class Stores {
   /** The stores of which there are shims. */
   static final List<String> NAMES =
-      List.of("dynamodb", "mariadb", "mongodb", "mysql", "postgresql", "rabbitmq", "redis", "s3");
+      List.of(
+          "activemq",
+          "dynamodb",
+          "mariadb",
+          "mongodb",
+          "mysql",
+          "postgresql",
+          "rabbitmq",
+          "redis",
+          "s3");
 
   private static final JsonNodeFactory JSON = JsonNodeFactory.instance;
   private static final Path DESCRIPTORS = Path.of("/proc/self/fd");
@@ -43,6 +52,9 @@ final class Stores {
 
   private static OpenShim opened(String store, JsonNode request) throws Exception {
     boolean isClient = request.path("client").asBoolean();
+    if (store.equals("activemq")) {
+      return isClient ? new OpenActiveMqClient(request) : new OpenActiveMq(request);
+    }
     if (store.equals("rabbitmq")) {
       return isClient ? new OpenRabbitMqClient(request) : new OpenRabbitMq(request);
     }

@@ -9,6 +9,7 @@ import com.rabbitmq.client.GetResponse;
 import io.antipode.Settings;
 import io.antipode.lineage.WriteId;
 import io.antipode.messages.MessageHeaders;
+import io.antipode.messages.Proxies;
 import io.antipode.messages.Publications;
 import io.antipode.request.Recording;
 import io.antipode.request.Scope;
@@ -47,14 +48,14 @@ final class InstrumentedChannel implements InvocationHandler {
   }
 
   static Channel of(Channel real, RabbitMqInstrumentation instrumentation) {
-    return Faces.isOf(real, InstrumentedChannel.class)
+    return Proxies.isOf(real, InstrumentedChannel.class)
         ? real
-        : (Channel) Faces.of(real, new InstrumentedChannel(real, instrumentation));
+        : (Channel) Proxies.of(real, new InstrumentedChannel(real, instrumentation));
   }
 
   /** Returns the channel itself, of one that may be instrumented. */
   static Channel real(Channel channel) {
-    return Faces.isOf(channel, InstrumentedChannel.class)
+    return Proxies.isOf(channel, InstrumentedChannel.class)
         ? ((InstrumentedChannel) Proxy.getInvocationHandler(channel)).real
         : channel;
   }
@@ -74,21 +75,21 @@ final class InstrumentedChannel implements InvocationHandler {
     return switch (method.getName()) {
       case "txSelect" -> {
         isTransactional = true;
-        yield Faces.invoke(face, method, real, arguments);
+        yield Proxies.invoke(face, method, real, arguments);
       }
       case "waitForConfirms", "waitForConfirmsOrDie" -> confirmed(face, method, arguments);
       case "clearConfirmListeners" -> {
-        Faces.invoke(face, method, real, arguments);
+        Proxies.invoke(face, method, real, arguments);
         real.addConfirmListener(confirms);
         yield null;
       }
       case "clearReturnListeners" -> {
-        Faces.invoke(face, method, real, arguments);
+        Proxies.invoke(face, method, real, arguments);
         real.addReturnListener(confirms);
         yield null;
       }
-      case "basicGet" -> got(Faces.invoke(face, method, real, arguments));
-      default -> Faces.invoke(face, method, real, arguments);
+      case "basicGet" -> got(Proxies.invoke(face, method, real, arguments));
+      default -> Proxies.invoke(face, method, real, arguments);
     };
   }
 
@@ -154,7 +155,7 @@ final class InstrumentedChannel implements InvocationHandler {
   private void send(Object face, Method method, Object[] arguments, MessageHeaders.Sent headers)
       throws Throwable {
     try (io.opentelemetry.context.Scope within = headers.context().makeCurrent()) {
-      Object ignored = Faces.invoke(face, method, real, arguments);
+      Object ignored = Proxies.invoke(face, method, real, arguments);
     }
   }
 
@@ -218,7 +219,7 @@ final class InstrumentedChannel implements InvocationHandler {
   private @Nullable Object confirmed(Object face, Method method, Object @Nullable [] arguments)
       throws Throwable {
     try {
-      return Faces.invoke(face, method, real, arguments);
+      return Proxies.invoke(face, method, real, arguments);
     } catch (Throwable error) {
       confirms.doubtAll();
       throw error;

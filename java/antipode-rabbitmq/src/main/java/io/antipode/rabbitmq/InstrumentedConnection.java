@@ -2,6 +2,7 @@ package io.antipode.rabbitmq;
 
 import com.rabbitmq.client.Channel;
 import com.rabbitmq.client.Connection;
+import io.antipode.messages.Proxies;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Method;
 import java.util.Optional;
@@ -18,15 +19,15 @@ final class InstrumentedConnection implements InvocationHandler {
   }
 
   static Connection of(Connection real, RabbitMqInstrumentation instrumentation) {
-    return Faces.isOf(real, InstrumentedConnection.class)
+    return Proxies.isOf(real, InstrumentedConnection.class)
         ? real
-        : (Connection) Faces.of(real, new InstrumentedConnection(real, instrumentation));
+        : (Connection) Proxies.of(real, new InstrumentedConnection(real, instrumentation));
   }
 
   @Override
   public @Nullable Object invoke(Object face, Method method, Object @Nullable [] arguments)
       throws Throwable {
-    Object result = Faces.invoke(face, method, real, arguments);
+    Object result = Proxies.invoke(face, method, real, arguments);
     if (result instanceof Channel channel) {
       return InstrumentedChannel.of(channel, instrumentation);
     }

@@ -1,4 +1,4 @@
-package io.antipode.rabbitmq;
+package io.antipode.messages;
 
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.InvocationTargetException;
@@ -10,11 +10,11 @@ import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /** Objects that stand for others: they implement the same interfaces. */
-final class Faces {
-  private Faces() {}
+public final class Proxies {
+  private Proxies() {}
 
   /** Returns a proxy of an object with all of its public interfaces. */
-  static Object of(Object real, InvocationHandler handler) {
+  public static Object of(Object real, InvocationHandler handler) {
     Set<Class<?>> types = new LinkedHashSet<>();
     for (Class<?> each = real.getClass(); each != null; each = each.getSuperclass()) {
       for (Class<?> type : each.getInterfaces()) {
@@ -28,13 +28,13 @@ final class Faces {
   }
 
   /** Returns whether an object is a proxy whose handler is of a type. */
-  static boolean isOf(Object object, Class<? extends InvocationHandler> handler) {
+  public static boolean isOf(Object object, Class<? extends InvocationHandler> handler) {
     return Proxy.isProxyClass(object.getClass())
         && handler.isInstance(Proxy.getInvocationHandler(object));
   }
 
   /** Calls the method of the object itself; two proxies are equal where they are the same. */
-  static @Nullable Object invoke(
+  public static @Nullable Object invoke(
       Object face, Method method, Object real, Object @Nullable [] arguments) throws Throwable {
     if (method.getName().equals("equals") && arguments != null) {
       return face == arguments[0];
