@@ -24,8 +24,11 @@ public class AntipodeMySqlAutoConfiguration {
       Environment environment,
       ListableBeanFactory beans,
       ObjectProvider<InstrumentedBeans> report) {
+    AntipodeMySqlProperties properties =
+        Binder.get(environment).bindOrCreate("antipode.mysql", AntipodeMySqlProperties.class);
     return new DataSourceInstrumentation(
-        Binder.get(environment).bindOrCreate("antipode.mysql", AntipodeMySqlProperties.class),
+        new MySqlPools(),
+        new NamedBeans<>("antipode.mysql.pools", properties.pools()),
         DatastoreRules.of(environment),
         beans,
         report);

@@ -2,15 +2,14 @@ package io.antipode.spring;
 
 import io.antipode.ConfigurationException;
 import io.antipode.barrier.ReadsFrom;
-import io.antipode.mysql.MySqlShim;
+import io.antipode.barrier.Shim;
+import io.antipode.jdbc.InstrumentedPool;
 import io.antipode.runtime.KillSwitch;
 import io.antipode.spring.AntipodeMySqlProperties.Pool;
-import io.antipode.spring.DatastoreRule.Store;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.DisposableBean;
@@ -20,16 +19,17 @@ import org.springframework.beans.factory.SmartInitializingSingleton;
 import org.springframework.beans.factory.config.BeanPostProcessor;
 
 /**
- * Puts pools under shims that properties name, by their bean or by their address. Shims are closed
- * with the application.
+ * Puts pools of one kind of database under shims that properties name, by their bean or by their
+ * address. Shims are closed with the application.
  */
 final class DataSourceInstrumentation
     implements BeanPostProcessor, SmartInitializingSingleton, DisposableBean {
+  private final PoolShims<?> kind;
   private final NamedBeans<Pool> properties;
   private final DatastoreRules rules;
   private final ListableBeanFactory beans;
   private final ObjectProvider<InstrumentedBeans> report;
-  private final List<MySqlShim> shims = new ArrayList<>();
+  private final List<Shim> shims = new ArrayList<>();
 
   /** What chooses among pools by an application's own word. */
   private final List<DataSource> routers = new ArrayList<>();
@@ -40,14 +40,16 @@ final class DataSourceInstrumentation
   private final Map<String, JdbcPool> others = new LinkedHashMap<>();
 
   DataSourceInstrumentation(
-      AntipodeMySqlProperties properties,
+      PoolShims<?> kind,
+      NamedBeans<Pool> properties,
       DatastoreRules rules,
       ListableBeanFactory beans,
       ObjectProvider<InstrumentedBeans> report) {
+    this.kind = kind;
+    this.properties = properties;
     this.rules = rules;
     this.beans = beans;
     this.report = report;
-    this.properties = new NamedBeans<>("antipode.mysql.pools", properties.pools());
   }
 
   @Override
@@ -62,19 +64,19 @@ final class DataSourceInstrumentation
       }
       return bean;
     }
-    if (named == null && MySqlShim.of(source) != null) {
+    if (named == null && InstrumentedPool.shimOf(source) != null) {
       instrumented.add(source);
       return bean;
     }
-    JdbcPool pool = JdbcPool.of(source);
-    DatastoreRule rule = rules.find(Store.MYSQL, pool.places(), pool.schema());
+    JdbcPool pool = JdbcPool.of(source, kind.store());
+    DatastoreRule rule = rules.find(kind.store(), pool.places(), pool.schema());
     if (named == null && rule == null) {
       if (pool.mayBeOurs()) {
         others.put(name, pool);
       }
       return bean;
     }
-    DataSource made = instrumented(name, Pool.of(named, rule), pool);
+    DataSource made = instrumented(kind, name, Pool.of(named, rule), pool);
     instrumented.add(made);
     return made;
   }
@@ -97,7 +99,7 @@ final class DataSourceInstrumentation
   }
 
   /** A read can go to the primary where a router sends it there before it is made. */
-  private void requirePrimary(MySqlShim shim) {
+  private void requirePrimary(Shim shim) {
     if (shim.readsFrom() == ReadsFrom.PRIMARY) {
       return;
     }
@@ -117,42 +119,22 @@ final class DataSourceInstrumentation
     }
   }
 
-  private DataSource instrumented(String name, Pool said, JdbcPool pool) {
-    pool.track();
-    MySqlShim shim = shim(name, said, pool);
-    String how = pool.isTracked() ? "tracked" : "asked after each commit";
-    report.getObject().instrumented(name, shim.datastore(), shim.readsFrom(), how);
-    Set<String> tables = said.tables();
-    return tables == null || tables.isEmpty()
-        ? shim.instrument(pool.source())
-        : shim.instrument(pool.source(), tables);
-  }
-
-  private MySqlShim shim(String name, Pool said, JdbcPool pool) {
+  private <S extends Shim> DataSource instrumented(
+      PoolShims<S> ofKind, String name, Pool said, JdbcPool pool) {
     String datastore = properties.requireDatastore(name, said.datastore());
     String url = either(said.url(), pool.url());
     if (url == null) {
       throw properties.refused(name, ".url: of this kind of pool it cannot be found out");
     }
-    MySqlShim.Builder builder = MySqlShim.builder(datastore, url);
     String user = either(said.username(), pool.user());
     String password = either(said.password(), pool.password());
-    if (user != null) {
-      builder.user(user, password == null ? "" : password);
-    }
-    if (said.readsFrom() == ReadsFrom.REPLICA) {
-      builder.readsFrom(ReadsFrom.REPLICA);
-    }
-    if (said.oneServer()) {
-      builder.oneServer();
-    }
-    Set<String> readonly = said.readonlyFunctions();
-    if (readonly != null) {
-      builder.readonlyFunctions(readonly);
-    }
-    MySqlShim shim = builder.register();
+    PoolShims.Login login =
+        user == null ? null : new PoolShims.Login(user, password == null ? "" : password);
+    S shim = ofKind.register(datastore, url, login, said);
     shims.add(shim);
-    return shim;
+    DataSource made = ofKind.instrument(shim, said, pool);
+    report.getObject().instrumented(name, shim.datastore(), shim.readsFrom(), ofKind.how(pool));
+    return made;
   }
 
   private static @Nullable String either(@Nullable String said, @Nullable String found) {
@@ -161,6 +143,6 @@ final class DataSourceInstrumentation
 
   @Override
   public void destroy() {
-    shims.forEach(MySqlShim::close);
+    shims.forEach(Shim::close);
   }
 }

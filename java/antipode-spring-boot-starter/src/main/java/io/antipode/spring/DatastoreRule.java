@@ -29,6 +29,7 @@ record DatastoreRule(
   enum Store {
     REDIS,
     MYSQL,
+    POSTGRESQL,
     MONGODB,
     RABBITMQ,
     DYNAMODB,
@@ -39,6 +40,7 @@ record DatastoreRule(
     List<String> options() {
       return switch (this) {
         case REDIS, MONGODB -> List.of("reads_from", "one_server");
+        case POSTGRESQL -> List.of("reads_from", "one_server", "host");
         case MYSQL -> List.of("reads_from", "one_server", "unix_socket");
         case RABBITMQ -> List.of("receipts");
         case DYNAMODB, S3 -> List.of("reads_from");

@@ -32,7 +32,7 @@ final class DatastoreRules {
   /**
    * Of stores that are Python's: their entries, in a variable that services share, are not read.
    */
-  private static final Set<String> OTHERS = Set.of("postgresql", "postgres", "stomp");
+  private static final Set<String> OTHERS = Set.of("stomp");
 
   private record Scheme(Store store, int port) {}
 
@@ -47,6 +47,8 @@ final class DatastoreRules {
     SCHEMES.put(SENTINEL, new Scheme(Store.REDIS, 0));
     SCHEMES.put("mysql", new Scheme(Store.MYSQL, 3306));
     SCHEMES.put("mariadb", new Scheme(Store.MYSQL, 3306));
+    SCHEMES.put("postgresql", new Scheme(Store.POSTGRESQL, 5432));
+    SCHEMES.put("postgres", new Scheme(Store.POSTGRESQL, 5432));
     SCHEMES.put("mongodb", new Scheme(Store.MONGODB, 27017));
     SCHEMES.put("mongodb+srv", new Scheme(Store.MONGODB, 0));
     SCHEMES.put("amqp", new Scheme(Store.RABBITMQ, 5672));
@@ -139,7 +141,9 @@ final class DatastoreRules {
     }
     Matcher parts = URL.matcher(url.strip());
     String scheme =
-        parts.matches() ? parts.group(1).replaceFirst("^(mysql|mariadb)\\+.*", "$1") : "";
+        parts.matches()
+            ? parts.group(1).replaceFirst("^(mysql|mariadb|postgresql)\\+.*", "$1")
+            : "";
     if (OTHERS.contains(scheme)) {
       return null;
     }
@@ -150,7 +154,9 @@ final class DatastoreRules {
     }
     Map<String, String> options = options(parts.group(4));
     String socket =
-        options.getOrDefault("unix_socket", scheme.equals("unix") ? parts.group(3) : "");
+        options.getOrDefault(
+            known.store() == Store.POSTGRESQL ? "host" : "unix_socket",
+            scheme.equals("unix") ? parts.group(3) : "");
     if (parts.group(5) != null || (parts.group(2).isEmpty() && socket.isEmpty())) {
       throw refused(shown, "its URL names no host");
     }

@@ -2,8 +2,10 @@ package io.antipode.spring;
 
 import com.zaxxer.hikari.HikariDataSource;
 import io.antipode.spring.DatastoreRule.Place;
+import io.antipode.spring.DatastoreRule.Store;
 import java.sql.SQLException;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -35,11 +37,22 @@ final class JdbcPool {
   /** One server: its driver, its host with a port, its schema, and options. */
   private static final Pattern ONE =
       Pattern.compile(
-          "jdbc:(?:p6spy:)?(mysql|mariadb)://(\\[[^]]+]|[^,:/?()\\[]*)(?::(\\d{1,5}))?"
+          "jdbc:(?:p6spy:)?(mysql|mariadb|postgresql)://(\\[[^]]+]|[^,:/?()\\[]*)(?::(\\d{1,5}))?"
               + "(?:/([^?]*))?(\\?.*)?");
 
-  private static final Pattern OURS = Pattern.compile("jdbc:(?:p6spy:)?(?:mysql|mariadb)[:+].*");
-  private static final int PORT = 3306;
+  /** Which URLs are of a store, of several of its servers too. */
+  private static final Map<Store, Pattern> OURS =
+      Map.of(
+          Store.MYSQL,
+          Pattern.compile("jdbc:(?:p6spy:)?(?:mysql|mariadb)[:+].*"),
+          Store.POSTGRESQL,
+          Pattern.compile("jdbc:(?:p6spy:)?postgresql:.*"));
+
+  private static final Map<Store, Integer> PORTS =
+      Map.of(Store.MYSQL, 3306, Store.POSTGRESQL, 5432);
+
+  /** Of which store it is, if it is one of that. */
+  private final Store store;
 
   private final DataSource source;
 
@@ -48,7 +61,8 @@ final class JdbcPool {
 
   private final @Nullable String url;
 
-  private JdbcPool(DataSource source, DataSource inner) {
+  private JdbcPool(DataSource source, DataSource inner, Store store) {
+    this.store = store;
     this.source = source;
     this.inner = inner;
     this.url = text("jdbcUrl", "url", "URL");
@@ -58,9 +72,11 @@ final class JdbcPool {
     return ClassUtils.isPresent(name, CLASSES) ? ClassUtils.resolveClassName(name, CLASSES) : null;
   }
 
-  static JdbcPool of(DataSource source) {
+  /** Returns a pool, as one of a store looks at it. */
+  static JdbcPool of(DataSource source, Store store) {
     boolean isHikari = HAS_HIKARI && !isRouting(source) && Hikari.in(source) != null;
-    return new JdbcPool(source, isHikari ? Objects.requireNonNull(Hikari.in(source)) : source);
+    DataSource inner = isHikari ? Objects.requireNonNull(Hikari.in(source)) : source;
+    return new JdbcPool(source, inner, store);
   }
 
   /** What chooses among several pools is not to be named: the pools are, each with its server. */
@@ -95,11 +111,11 @@ final class JdbcPool {
     return within(decorator, inner.getClass()) == inner;
   }
 
-  /** Returns whether it is one of MySQL or MariaDB, or may be one: its URL is not known. */
+  /** Returns whether it is one of the store; of one whose URL is not known only MySQL asks. */
   boolean mayBeOurs() {
     return url == null
-        ? EMBEDDED == null || !EMBEDDED.isInstance(source)
-        : OURS.matcher(url).matches();
+        ? store == Store.MYSQL && (EMBEDDED == null || !EMBEDDED.isInstance(source))
+        : Objects.requireNonNull(OURS.get(store)).matcher(url).matches();
   }
 
   /** Returns why no rule is for it, for people. */
@@ -109,7 +125,7 @@ final class JdbcPool {
     }
     return places().isEmpty()
         ? "its URL names several servers: use one pool for each"
-        : DatastoreRule.described(DatastoreRule.Store.MYSQL, places(), schema());
+        : DatastoreRule.described(store, places(), schema());
   }
 
   /** Returns the address of its server; empty where it names several, or none that is known. */
@@ -137,7 +153,7 @@ final class JdbcPool {
   }
 
   private @Nullable Matcher one() {
-    Matcher match = url == null ? null : ONE.matcher(url);
+    Matcher match = url == null || !mayBeOurs() ? null : ONE.matcher(url);
     return match != null && match.matches() ? match : null;
   }
 
@@ -145,8 +161,10 @@ final class JdbcPool {
     return one.group(2).replaceAll("[\\[\\]]", "");
   }
 
-  private static int port(Matcher one) {
-    return one.group(3) == null ? PORT : Integer.parseInt(one.group(3));
+  private int port(Matcher one) {
+    return one.group(3) == null
+        ? Objects.requireNonNull(PORTS.get(store))
+        : Integer.parseInt(one.group(3));
   }
 
   @Nullable String user() {

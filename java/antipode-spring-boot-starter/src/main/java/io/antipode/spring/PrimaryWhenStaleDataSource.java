@@ -3,7 +3,8 @@ package io.antipode.spring;
 import io.antipode.ConfigurationException;
 import io.antipode.barrier.Barriers;
 import io.antipode.barrier.ReadsFrom;
-import io.antipode.mysql.MySqlShim;
+import io.antipode.barrier.Shim;
+import io.antipode.jdbc.InstrumentedPool;
 import io.antipode.runtime.KillSwitch;
 import java.util.Map;
 import javax.sql.DataSource;
@@ -51,7 +52,7 @@ public class PrimaryWhenStaleDataSource extends LazyConnectionDataSourceProxy {
     }
 
     private static String datastore(DataSource pool, ReadsFrom role) {
-      MySqlShim shim = MySqlShim.of(pool);
+      Shim shim = InstrumentedPool.shimOf(pool);
       if (shim == null || shim.readsFrom() != role) {
         throw new ConfigurationException(
             "a PrimaryWhenStaleDataSource is over two instrumented pools, the primary's first: let"

@@ -29,6 +29,7 @@ import java.sql.DriverManager;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -239,8 +240,21 @@ abstract class BootJpaTest {
     }
   }
 
-  private String jdbc(String url) {
+  /** Returns the URL of a server's, as JDBC has it. */
+  String jdbc(String url) {
     return "jdbc:" + store + "://127.0.0.1:" + Lab.port(url) + "/app";
+  }
+
+  /** Returns what names the replica's pool. */
+  List<String> replicaSettings(String rule) {
+    return List.of(
+        "--antipode.datastores=" + rule,
+        "--antipode.mysql.pools.replica.datastore=posts",
+        "--antipode.mysql.pools.replica.reads-from=replica");
+  }
+
+  Lab lab() {
+    return lab;
   }
 
   @BeforeAll
@@ -248,15 +262,15 @@ abstract class BootJpaTest {
     lab = Lab.start(store);
     SpringApplication main = new SpringApplication(Application.class);
     main.setWebApplicationType(WebApplicationType.NONE);
-    application =
-        main.run(
-            "--spring.autoconfigure.exclude=" + MongoAutoConfiguration.class.getName(),
-            "--spring.jpa.hibernate.ddl-auto=create",
-            "--urls.primary=" + jdbc(lab.url()),
-            "--urls.replica=" + jdbc(lab.otherUrl()),
-            "--antipode.datastores=posts=" + store + "://127.0.0.1:" + Lab.port(lab.url()),
-            "--antipode.mysql.pools.replica.datastore=posts",
-            "--antipode.mysql.pools.replica.reads-from=replica");
+    List<String> settings =
+        new ArrayList<>(
+            List.of(
+                "--spring.autoconfigure.exclude=" + MongoAutoConfiguration.class.getName(),
+                "--spring.jpa.hibernate.ddl-auto=create",
+                "--urls.primary=" + jdbc(lab.url()),
+                "--urls.replica=" + jdbc(lab.otherUrl())));
+    settings.addAll(replicaSettings("posts=" + store + "://127.0.0.1:" + Lab.port(lab.url())));
+    application = main.run(settings.toArray(String[]::new));
     service = application.getBean(Service.class);
   }
 
@@ -271,7 +285,7 @@ abstract class BootJpaTest {
   }
 
   /** Keeps the replica from applying what is written to the table. */
-  private AutoCloseable held() throws SQLException {
+  AutoCloseable held() throws SQLException {
     Connection connection = DriverManager.getConnection(jdbc(lab.otherUrl()), "app", "app");
     try (Statement statement = connection.createStatement()) {
       boolean unused = statement.execute("LOCK TABLES boot_posts READ");

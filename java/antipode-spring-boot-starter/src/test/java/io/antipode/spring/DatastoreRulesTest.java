@@ -102,7 +102,7 @@ class DatastoreRulesTest {
   /** A variable that services of several languages share ends the start of none. */
   @Test
   void storesOfOtherLanguagesAreLeftAside() {
-    DatastoreRules rules = DatastoreRules.parsed("rows=postgresql://db/app, all=redis://h");
+    DatastoreRules rules = DatastoreRules.parsed("rows=stomp://db:61613, all=redis://h");
     assertThat(found(rules, Store.REDIS, "h", 6379, "0")).isEqualTo("all");
   }
 

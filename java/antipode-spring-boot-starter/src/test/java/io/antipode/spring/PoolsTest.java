@@ -8,6 +8,8 @@ import io.antipode.ReadBarriers;
 import io.antipode.Settings;
 import io.antipode.barrier.ReadsFrom;
 import io.antipode.mysql.MySqlShim;
+import io.antipode.postgresql.PostgreSqlShim;
+import java.util.Objects;
 import javax.sql.DataSource;
 import net.ttddyy.dsproxy.support.ProxyDataSource;
 import org.junit.jupiter.api.Test;
@@ -56,6 +58,27 @@ class PoolsTest {
               HikariDataSource pool =
                   context.getBean("nearPosts", DataSource.class).unwrap(HikariDataSource.class);
               assertThat(pool.getDataSourceProperties()).containsEntry("trackSessionState", "true");
+            });
+  }
+
+  /** By its address; what properties of MySQL's say is about MySQL's pools alone. */
+  @Test
+  void aPoolOfPostgreSql() {
+    application
+        .withConfiguration(AutoConfigurations.of(AntipodePostgreSqlAutoConfiguration.class))
+        .withBean("rows", DataSource.class, () -> pool("jdbc:postgresql://127.0.0.1/app"))
+        .withBean("far", DataSource.class, () -> pool("jdbc:postgresql://127.0.0.1:2/app"))
+        .withPropertyValues(
+            "antipode.datastores=rows=postgresql+psycopg://localhost:5432?reads_from=replica")
+        .run(
+            context -> {
+              PostgreSqlShim shim =
+                  Objects.requireNonNull(
+                      PostgreSqlShim.of(context.getBean("rows", DataSource.class)));
+              assertThat(shim.datastore()).isEqualTo("rows");
+              assertThat(shim.readsFrom()).isEqualTo(ReadsFrom.REPLICA);
+              assertThat(context.getBean("far")).isInstanceOf(HikariDataSource.class);
+              assertThat(context.getBean("nearPosts")).isInstanceOf(HikariDataSource.class);
             });
   }
 
