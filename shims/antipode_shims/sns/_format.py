@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,9 @@ from antipode import Lineage
 from antipode.shim import readable, unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, MutableMapping
+
+    Attributes = Mapping[str, Mapping[str, Any]]
 
 #: The attribute of a message that has what it depends on.
 NAME = "antipode"
@@ -17,6 +20,9 @@ NAME = "antipode"
 MOST_ATTRIBUTES = 10
 #: Bytes of a message, or of a batch, attributes included.
 MOST_BYTES = 262_144
+#: What SQS calls the checksum of a message's attributes.
+_CHECKSUM = "MD5OfMessageAttributes"
+_TEXT, _BINARY = b"\x01", b"\x02"
 
 
 class Received(dict[str, Any]):
@@ -109,3 +115,36 @@ def lineage_of(text: str | None, datastore: str) -> Lineage:
     if text is None:
         return Lineage()
     return readable(datastore, text) if text else unreadable(datastore, "an empty attribute")
+
+
+def _checksum(attributes: Attributes) -> str:
+    """The MD5 of *attributes* as SQS documents it, in hexadecimal."""
+    digest = hashlib.md5(usedforsecurity=False)
+    for name in sorted(attributes):
+        held = attributes[name]
+        binary = "BinaryValue" in held
+        value = held["BinaryValue" if binary else "StringValue"]
+        digest.update(_part(name) + _part(held["DataType"]))
+        digest.update((_BINARY if binary else _TEXT) + _part(value))
+    return digest.hexdigest()
+
+
+def _part(value: str | bytes) -> bytes:
+    raw = value.encode() if isinstance(value, str) else bytes(value)
+    return len(raw).to_bytes(4, "big") + raw
+
+
+def show_checksum(told: MutableMapping[str, Any], all_of: Attributes, shown: Attributes) -> None:
+    """Let *told* have the checksum of the attributes that the application knows of.
+
+    One that is not that of all of them is left as the server told it.
+
+    Args:
+        told: a message, or an answer to a request that sent one.
+        all_of: its attributes.
+        shown: those without ours.
+    """
+    if told.get(_CHECKSUM) == _checksum(all_of):
+        del told[_CHECKSUM]
+        if shown:
+            told[_CHECKSUM] = _checksum(shown)

@@ -86,6 +86,30 @@ def test_asked_attributes_are_shown(regions: Regions, topic: Any, asked: list[st
     assert lineage_of(message) == CAUSES
 
 
+@pytest.mark.parametrize("number", [0, 2])
+@pytest.mark.parametrize("batch", [False, True], ids=["one", "batch"])
+def test_checksums_are_of_the_applications_attributes(
+    regions: Regions, topic: Any, *, batch: bool, number: int
+) -> None:
+    """Who verifies them finds what a plain client gets, of what is sent and of what comes."""
+    binary = {"b": {"DataType": "Binary", "BinaryValue": b"\x00\xff"}} if number else {}
+    given = {"MessageBody": "hello", "MessageAttributes": {**attributes(number), **binary}}
+    found = []
+    with antipode.scope(CAUSES):
+        for client in (regions.plain("sqs"), regions.instrumented("sqs")):
+            if batch:
+                entries = [{"Id": "1", **given}]
+                told = client.send_message_batch(QueueUrl=topic.queue, Entries=entries)
+                (sent,) = told["Successful"]
+            else:
+                sent = client.send_message(QueueUrl=topic.queue, **given)
+            message = received(client, topic.queue, MessageAttributeNames=["All"])
+            found += [each.get("MD5OfMessageAttributes") for each in (sent, message)]
+    assert found[0] == found[2]
+    assert found[1] == found[3]
+    assert bool(found[2]) == bool(number)
+
+
 def test_ten_attributes_leave_no_room(regions: Regions, topic: Any) -> None:
     """With ten of the application's ours stays out, and the request is marked."""
     client = regions.instrumented("sqs")

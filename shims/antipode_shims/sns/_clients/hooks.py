@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from antipode import current
@@ -13,6 +14,7 @@ from antipode_shims.sns._format import (
     Received,
     labelled,
     lineage_of,
+    show_checksum,
     size_of,
     text_of,
 )
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from antipode.shim import Shim
 
 _ASKED = "antipode_sns_asked"
+#: The labelled messages of a request to a queue, which its answer gives checksums of.
+_SENT = "antipode_sns_sent"
 
 
 class Hooks:
@@ -56,6 +60,8 @@ class Hooks:
         return (
             ("before-parameter-build", self._before),
             ("after-call.sqs.ReceiveMessage", self._received),
+            ("after-call.sqs.SendMessage", self._sent),
+            ("after-call.sqs.SendMessageBatch", self._sent),
         )
 
     def _before(
@@ -76,13 +82,13 @@ class Hooks:
             if scope_in() is None:
                 unscoped("write", self.datastore)
             try:
-                self._publish(operation, params)
+                context[_SENT] = self._publish(operation, params)
             except Exception as error:  # noqa: BLE001 - the message goes as the application gave it
                 message = "a message of %r could not be labelled: %r"
                 log_once("not_labelled", self.datastore, operation, message, self.datastore, error)
                 self._left_out()
 
-    def _publish(self, operation: str, params: dict[str, Any]) -> None:
+    def _publish(self, operation: str, params: dict[str, Any]) -> list[Mapping[str, Any]]:
         body, batch = PUBLISHING[operation]
         messages = params[batch] if batch else [params]
         room = MOST_BYTES - sum(size_of(each, body) for each in messages)
@@ -91,6 +97,7 @@ class Hooks:
             found.append(self._labelled(message, room))
             room -= size_of(found[-1], body) - size_of(message, body)
         params.update({batch: found} if batch else found[0])
+        return found
 
     def _labelled(self, message: Mapping[str, Any], room: int) -> Mapping[str, Any]:
         copied = text_of({"MessageAttributes": message.get("MessageAttributes")})
@@ -107,6 +114,15 @@ class Hooks:
         message = "a message of %r has no room for the attribute %r: it went without"
         log_once("baggage_dropped", self.datastore, None, message, self.datastore, NAME)
         mark_incomplete(self.datastore, "size")
+
+    def _sent(self, parsed: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
+        """Give the checksums of what the application sent: some verify them."""
+        with suppress(Exception):  # The message is sent.
+            sent = {each.get("Id"): each for each in context.get(_SENT) or ()}
+            for told in parsed.get("Successful", [parsed]):
+                attributes = sent[told.get("Id")].get("MessageAttributes") or {}
+                if NAME in attributes:
+                    show_checksum(told, attributes, _without(attributes))
 
     def _ask(self, params: dict[str, Any], context: dict[str, Any]) -> None:
         names: list[str] = list(params.get("MessageAttributeNames") or ())
@@ -127,9 +143,15 @@ def _noted(message: dict[str, Any], *, shows: bool) -> Received:
     found.antipode = text_of(message)
     attributes = message.get("MessageAttributes")
     if isinstance(attributes, dict) and NAME in attributes and not shows:
-        left = {name: each for name, each in attributes.items() if name != NAME}
+        left = _without(attributes)
         del found["MessageAttributes"]
-        found.pop("MD5OfMessageAttributes", None)  # It is of what was sent.
+        with suppress(Exception):  # The message is there.
+            show_checksum(found, attributes, left)
         if left:
             found["MessageAttributes"] = left
     return found
+
+
+def _without(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """*attributes* without ours."""
+    return {name: each for name, each in attributes.items() if name != NAME}
