@@ -1,4 +1,4 @@
-"""Which suites there are: what their archives hold, and how each is run at a server."""
+"""Which suites there are: what their archives hold, and how each is run, most at a server."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ ACCOUNT = "app"
 
 @dataclass(frozen=True)
 class Suite:
-    """The own tests of one driver, of the release that is installed.
+    """The own tests of one driver, of the release that is installed, or of an emulator.
 
     In texts ``{host}`` and ``{port}`` stand for the address of the server.
 
     Attributes:
         distribution: whose source archive has the tests.
         folders: what is taken out of that; not the driver itself, where it is compiled.
-        topology: the class of ``antipode_testing`` that starts its server.
+        topology: the class of ``antipode_testing`` that starts its server; empty where the tests
+            bring an emulator.
         rule: what ``ANTIPODE_DATASTORES`` says; empty where the driver has no rules.
         arguments: those of pytest; for Django the labels of its tests.
         variables: of its environment.
         needs: further distributions.
         installed: the distribution that is installed, where it has another name.
+        release: of what is not installed.
         statements: what its server has to be told first.
         differ: tests that tell that the driver is instrumented, as expressions of
             ``fnmatch``, with the reason; they are not compared.
@@ -36,6 +38,7 @@ class Suite:
     variables: dict[str, str] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
     installed: str = ""
+    release: str = ""
     statements: tuple[str, ...] = ()
     differ: dict[str, str] = field(default_factory=dict)
 
@@ -149,6 +152,36 @@ _REDIS = Suite(
     rule="suite=redis://{host}:{port}/0",
     needs=("pybreaker", "pytest-timeout"),
 )
+_REGIONS = ("us-east-1", "us-east-2", "us-west-1", "us-west-2", "eu-west-1", "eu-west-2")
+#: Tests of an emulator that mocks AWS within the process, by clients of boto3.
+_MOTO = Suite(
+    "moto",
+    ("tests", "setup.cfg"),
+    "",
+    ("tests/test_sns", "tests/test_sqs", "-p", "no:cacheprovider"),
+    rule=", ".join(f"suite=sns://{region}" for region in _REGIONS),
+    variables={
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "emulated",
+        "AWS_SECRET_ACCESS_KEY": "emulated",
+    },
+    needs=(
+        *("moto==5.2.5", "responses", "werkzeug", "xmltodict", "py-partiql-parser"),
+        *("cryptography", "cffi", "pycparser", "requests", "urllib3", "idna", "certifi"),
+        *("charset_normalizer", "jinja2", "markupsafe", "freezegun", "requests_mock"),
+        *("flask", "flask_cors", "itsdangerous", "click", "blinker"),
+    ),
+    release="5.2.5",
+    differ=dict.fromkeys(
+        (
+            "tests/test_sns/*::test_filtering_*",
+            "tests/test_sns/*::test_publish_batch_to_sqs",
+            "tests/test_sns/*::test_publish_to_sqs_*",
+            "tests/test_sns/*::test_publish_with_upper_cased_message_attributes",
+        ),
+        "the envelope of SNS shows our attribute",
+    ),
+)
 #: By the name that the command line has.
 SUITES = {
     "psycopg2": _PSYCOPG2,
@@ -156,4 +189,5 @@ SUITES = {
     "django": _DJANGO,
     "sqlalchemy": _SQLALCHEMY,
     "redis": _REDIS,
+    "moto": _MOTO,
 }
