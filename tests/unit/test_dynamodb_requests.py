@@ -30,6 +30,20 @@ def test_a_legacy_update_gets_no_expression(given: dict[str, Any]) -> None:
     assert stamped_update(given, 7) == {**given, "AttributeUpdates": updates}
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"UpdateExpression": ""},
+        {"UpdateExpression": "REMOVE a", "ExpressionAttributeValues": {}},
+        {"UpdateExpression": "REMOVE a", "ExpressionAttributeNames": {}},
+    ],
+    ids=lambda given: list(given)[-1],
+)
+def test_what_the_service_refuses_gets_no_stamp(given: dict[str, Any]) -> None:
+    """With ours an empty expression would be none, and the update would write."""
+    assert stamped_update(given, 7) == given
+
+
 class Shows:
     """A client of a table with one item."""
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 _NAME, _VALUE = "#antipode_ap", ":antipode_ap"
 #: The legacy parameters of an update, which expressions replace.
 _LEGACY = frozenset({"AttributeUpdates", "ConditionalOperator", "Expected"})
+#: Parameters of an update that the service refuses where they are given and empty.
+_NEVER_EMPTY = ("UpdateExpression", "ExpressionAttributeNames", "ExpressionAttributeValues")
 #: The keyword, and neither part of a name nor of a placeholder.
 _SET = re.compile(r"(?<![#:\w.])SET(?=\s)", re.IGNORECASE)
 
@@ -25,7 +27,12 @@ def stamped_item(item: Mapping[str, Any], stamp: int) -> dict[str, Any]:
 
 
 def stamped_update(params: Mapping[str, Any], stamp: int) -> dict[str, Any]:
-    """The parameters of an update that sets the stamp, too."""
+    """The parameters of an update that sets the stamp, too.
+
+    What the service refuses is left as it is: with ours it would be a write.
+    """
+    if any(name in params and not params[name] for name in _NEVER_EMPTY):
+        return dict(params)
     number = {"N": str(stamp)}
     # The service refuses an expression together with a legacy parameter, such as a condition.
     if _LEGACY & params.keys() and "UpdateExpression" not in params:

@@ -34,8 +34,15 @@ final class Updates {
         : (CLAUSE + " " + expression).strip();
   }
 
-  /** Returns the request with a stamp. */
+  /** Returns the request with a stamp; one that the service refuses, which ours would mend, not. */
   static UpdateItemRequest stamped(UpdateItemRequest request, long stamp) {
+    boolean hasNoNames =
+        request.hasExpressionAttributeNames() && request.expressionAttributeNames().isEmpty();
+    boolean hasNoValues =
+        request.hasExpressionAttributeValues() && request.expressionAttributeValues().isEmpty();
+    if (hasNoNames || hasNoValues || "".equals(request.updateExpression())) {
+      return request;
+    }
     boolean isLegacy =
         request.hasAttributeUpdates()
             || request.hasExpected()
@@ -58,8 +65,15 @@ final class Updates {
         .build();
   }
 
-  /** Returns the action of a transaction with a stamp. */
+  /** Returns the action of a transaction with a stamp, as a request. */
   static Update stamped(Update update, long stamp) {
+    boolean hasNoNames =
+        update.hasExpressionAttributeNames() && update.expressionAttributeNames().isEmpty();
+    boolean hasNoValues =
+        update.hasExpressionAttributeValues() && update.expressionAttributeValues().isEmpty();
+    if (hasNoNames || hasNoValues || "".equals(update.updateExpression())) {
+      return update;
+    }
     return update.toBuilder()
         .updateExpression(expression(update.updateExpression()))
         .expressionAttributeNames(names(update.expressionAttributeNames()))
