@@ -92,6 +92,20 @@ def test_each_way_to_write_is_recorded(
     assert write.covering is not exact
 
 
+@pytest.mark.parametrize("begins", [False, True], ids=["alone", "transaction"])
+def test_what_is_copied_in_is_covered(app: Application, *, begins: bool) -> None:
+    """By `CopyManager`, on the driver's connection: at the commit, or once it is given back."""
+    before = app.flushed()
+    with app.client(app.topology.primary) as client, app.remote.scope() as scope:
+        if begins:
+            client.call("begin")
+        client.call("copy", "COPY jdbc_notes (body) FROM STDIN")
+        client.call("commit" if begins else "close")
+        write = the_write(scope)
+        assert before < write.version <= app.flushed()
+        assert write.covering is not begins
+
+
 def test_a_driver_that_fails_after_the_commit_loses_nothing(
     app: Application, primary: Client
 ) -> None:

@@ -6,6 +6,9 @@ import com.fasterxml.jackson.databind.node.IntNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.NullNode;
 import com.mysql.cj.jdbc.JdbcConnection;
+import java.io.IOException;
+import java.io.StringReader;
+import java.io.UncheckedIOException;
 import java.sql.CallableStatement;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
@@ -17,6 +20,8 @@ import java.util.List;
 import java.util.Objects;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
+import org.postgresql.PGConnection;
+import org.postgresql.copy.CopyManager;
 
 /** One connection of an instrumented pool, on which calls of JDBC are made one by one. */
 final class Jdbc {
@@ -62,6 +67,7 @@ final class Jdbc {
       }
       case "tables" -> tables(open);
       case "ping" -> ping(open);
+      case "copy" -> copy(open, sql);
       default -> {
         return statement(open, call, sql);
       }
@@ -91,6 +97,16 @@ final class Jdbc {
             ? open.unwrap(org.mariadb.jdbc.Connection.class)
             : open.unwrap(JdbcConnection.class);
     boolean ignored = own.isValid(1);
+  }
+
+  /** Copies a row of one column in, on the driver's own connection, as users of pgjdbc do. */
+  private static void copy(Connection open, String sql) throws SQLException {
+    CopyManager manager = open.unwrap(PGConnection.class).getCopyAPI();
+    try {
+      long ignored = manager.copyIn(sql, new StringReader("a\n"));
+    } catch (IOException impossible) { // Of the reader.
+      throw new UncheckedIOException(impossible);
+    }
   }
 
   private Connection open() throws SQLException {

@@ -95,6 +95,9 @@ public abstract class BorrowedConnection
   /** It gave the connection back; nothing is observed from now on. */
   protected abstract void afterEnd();
 
+  /** The application has the driver's own connection: its calls there are not observed. */
+  protected void unwrapped() {}
+
   /** A statement was closed, with what the application has not read of its results. */
   protected void statementClosed() {}
 
@@ -264,6 +267,10 @@ public abstract class BorrowedConnection
     }
     if (isEnd(call)) {
       beforeEnd(name.equals("close"));
+      return;
+    }
+    if (name.equals("unwrap") && call.getTarget() instanceof Connection) {
+      unwrapped();
       return;
     }
     Called called = Called.of(call);

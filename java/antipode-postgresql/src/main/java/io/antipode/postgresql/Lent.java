@@ -46,6 +46,9 @@ final class Lent extends BorrowedConnection {
 
   private boolean isUncommitted;
 
+  /** Whether the application may have written on the driver's connection, unobserved. */
+  private boolean isUnwrapped;
+
   /**
    * What is known of a commit.
    *
@@ -344,9 +347,17 @@ final class Lent extends BorrowedConnection {
   // The end.
 
   @Override
+  protected void unwrapped() {
+    isUnwrapped = true;
+  }
+
+  @Override
   protected void beforeEnd(boolean isAlive) {
     State state = link.state();
     isUncommitted = session.isUncommitted(state);
+    if (isAlive && isUnwrapped && state == State.IDLE && !link.isStandby()) {
+      sample(null, false);
+    }
     if (isAlive && session.mayHaveWritten(state)) {
       try {
         isUncommitted = Commit.of(link.ask(Look.BEFORE_COMMIT).get(0), null).wrote;
