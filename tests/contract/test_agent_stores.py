@@ -209,14 +209,19 @@ class RemoteActiveMQ(Remote, ActiveMQContractStore):
                 doubtful.write(key, value)
 
 
-class RemoteDynamoDB(Remote, DynamoDBContractStore):
-    """Two regions of an emulator; the reader comes through a proxy, which can be cut."""
+class RemoteRegions(Remote):
+    """Two regions of an emulator; the reader comes through a proxy, which can be cut.
+
+    Attributes:
+        service: whose they are.
+        kept_in: what holds items there.
+    """
 
     aborted: ClassVar[tuple[type[Exception], ...]] = (*ContractStore.aborted, StoreError)
+    service: ClassVar[str]
+    kept_in: ClassVar[str]
 
-    def __init__(
-        self, remote: RemoteAntipode, topology: DynamoDBTopology, stack: ExitStack
-    ) -> None:
+    def __init__(self, remote: RemoteAntipode, topology: Any, stack: ExitStack) -> None:
         self.antipode = remote
         super().__init__(topology, stack)
 
@@ -225,86 +230,56 @@ class RemoteDynamoDB(Remote, DynamoDBContractStore):
             "url": topology.url(address),
             "region": region,
             "regions": options.pop("regions", {}),
-            "table": options.pop("table", "posts"),
+            self.kept_in: options.pop(self.kept_in, "posts"),
         }
-        return RemoteShim(self.antipode, "dynamodb", "posts", server, **options)
+        return RemoteShim(self.antipode, self.service, "posts", server, **options)
 
     def has_unique_log(self, write: WriteId) -> bool:
-        """A table's name is the operator's."""
+        """The name of a table, or of a bucket, is the operator's."""
         del write
         return False
+
+    async def read_async(self, key: str) -> tuple[bytes | None, Lineage]:
+        return await self.reader.read_async(key)
+
+    def refused_write(self, key: str, value: bytes) -> None:
+        """There is no such table or bucket."""
+        missing = self._shim(
+            self.topology, self.topology.primary, self.home, **{self.kept_in: "missing"}
+        )
+        with closing(missing):
+            missing.write(key, value)
+
+    def doubtful_write(self, key: str, value: bytes) -> None:
+        with LagProxy(self.topology.primary, lag_ms=0) as slow:
+            doubtful = self._shim(self.topology, slow.address, self.home, timeout_s=DOUBT_S)
+            try:
+                doubtful.read(key)
+                slow.set_lag(LONG_MS)
+                doubtful.write(key, value)
+            finally:
+                slow.cut()
+                doubtful.close()
+
+
+class RemoteDynamoDB(RemoteRegions, DynamoDBContractStore):
+    """Of DynamoDB."""
+
+    service, kept_in = "dynamodb", "table"
 
     def connections(self) -> int:
         """As the shim's of this process: the agent's are of this machine, too."""
         return DynamoDBContractStore.connections(self)
 
-    async def read_async(self, key: str) -> tuple[bytes | None, Lineage]:
-        return await self.reader.read_async(key)
 
-    def refused_write(self, key: str, value: bytes) -> None:
-        """There is no such table."""
-        missing = self._shim(self.topology, self.topology.primary, self.home, table="missing")
-        with closing(missing):
-            missing.write(key, value)
+class RemoteS3(RemoteRegions, S3ContractStore):
+    """Of S3."""
 
-    def doubtful_write(self, key: str, value: bytes) -> None:
-        with LagProxy(self.topology.primary, lag_ms=0) as slow:
-            doubtful = self._shim(self.topology, slow.address, self.home, timeout_s=DOUBT_S)
-            try:
-                doubtful.read(key)
-                slow.set_lag(LONG_MS)
-                doubtful.write(key, value)
-            finally:
-                slow.cut()
-                doubtful.close()
-
-
-class RemoteS3(Remote, S3ContractStore):
-    """Two regions of an emulator; the reader comes through a proxy, which can be cut."""
-
-    aborted: ClassVar[tuple[type[Exception], ...]] = (*ContractStore.aborted, StoreError)
-
-    def __init__(self, remote: RemoteAntipode, topology: S3Topology, stack: ExitStack) -> None:
-        self.antipode = remote
-        super().__init__(topology, stack)
-
-    def _shim(self, topology: Any, address: Any, region: str, **options: Any) -> RemoteShim:
-        server = {
-            "url": topology.url(address),
-            "region": region,
-            "regions": options.pop("regions", {}),
-            "bucket": options.pop("bucket", "posts"),
-        }
-        return RemoteShim(self.antipode, "s3", "posts", server, **options)
-
-    def has_unique_log(self, write: WriteId) -> bool:
-        """A bucket's name is the operator's."""
-        del write
-        return False
+    service, kept_in = "s3", "bucket"
 
     def connections(self) -> int:
         """As the shim's of this process: the agent's are of this machine, too."""
         return S3ContractStore.connections(self)
-
-    async def read_async(self, key: str) -> tuple[bytes | None, Lineage]:
-        return await self.reader.read_async(key)
-
-    def refused_write(self, key: str, value: bytes) -> None:
-        """There is no such bucket."""
-        missing = self._shim(self.topology, self.topology.primary, self.home, bucket="missing")
-        with closing(missing):
-            missing.write(key, value)
-
-    def doubtful_write(self, key: str, value: bytes) -> None:
-        with LagProxy(self.topology.primary, lag_ms=0) as slow:
-            doubtful = self._shim(self.topology, slow.address, self.home, timeout_s=DOUBT_S)
-            try:
-                doubtful.read(key)
-                slow.set_lag(LONG_MS)
-                doubtful.write(key, value)
-            finally:
-                slow.cut()
-                doubtful.close()
 
 
 class RemoteEmbedded(Remote, EmbeddedContractStore):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -46,20 +47,21 @@ def pooled(topology: PostgreSQLTopology, server: Address, mode: str) -> Iterator
         yield address
 
 
+def run(connection: Any, sql: str) -> Any:
+    """The first value that *sql* returns, in a transaction of its own."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        found = cursor.fetchone() if cursor.description else None
+    connection.commit()
+    return found and found[0]
+
+
 @contextmanager
 def by_psycopg(url: str, *, autocommit: bool, **options: Any) -> Iterator[Callable[[str], Any]]:
     """What runs a statement, in a transaction of its own, and returns its first value."""
     with psycopg.connect(url, autocommit=autocommit) as connection:
         postgresql.instrument_connection(connection, **options)
-
-        def run(sql: str) -> Any:
-            with connection.cursor() as cursor:
-                cursor.execute(sql)
-                found = cursor.fetchone() if cursor.description else None
-            connection.commit()
-            return found and found[0]
-
-        yield run
+        yield partial(run, connection)
         postgresql.uninstrument_connection(connection)
 
 
@@ -69,15 +71,7 @@ def by_psycopg2(url: str, *, autocommit: bool, **options: Any) -> Iterator[Calla
     psycopg2 = pytest.importorskip("psycopg2")
     connection = psycopg2.connect(url, connection_factory=postgresql.connection_factory(**options))
     connection.autocommit = autocommit
-
-    def run(sql: str) -> Any:
-        with connection.cursor() as cursor:
-            cursor.execute(sql)
-            found = cursor.fetchone() if cursor.description else None
-        connection.commit()
-        return found and found[0]
-
-    yield run
+    yield partial(run, connection)
     connection.close()
 
 
