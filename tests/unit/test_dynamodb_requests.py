@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from antipode_shims._aws.botocore import Settings
-from antipode_shims.dynamodb._clients.rewrite import stamped_update
+from antipode_shims.dynamodb._clients.rewrite import stamped_update, without_ours
 from antipode_shims.dynamodb._endpoint import DynamoDBRegions
 from antipode_shims.dynamodb._look import Question
 from antipode_shims.dynamodb._position import Item
@@ -42,6 +42,20 @@ def test_a_legacy_update_gets_no_expression(given: dict[str, Any]) -> None:
 def test_what_the_service_refuses_gets_no_stamp(given: dict[str, Any]) -> None:
     """With ours an empty expression would be none, and the update would write."""
     assert stamped_update(given, 7) == given
+
+
+def test_no_item_of_a_batch_of_statements_shows_a_stamp() -> None:
+    """Neither what it read nor what a failed condition found, also in a resource's own forms."""
+    shown = [{"Item": {"id": "1"}}, {"Error": {"Code": "C", "Item": {"id": "1"}}}, {"Error": "e"}]
+    reply = {
+        "Responses": [
+            {"Item": {"id": "1", "_ap": 7}},
+            {"Error": {"Code": "C", "Item": {"id": "1", "_ap": 7}}},
+            {"Error": "e", "_ap": 7},
+        ]
+    }
+    without_ours(reply)
+    assert reply == {"Responses": shown}
 
 
 class Shows:

@@ -147,13 +147,15 @@ class BaseCalls(ABC, Generic[C, S]):
         """Take in the reply to *call*, from which whatever is ours goes."""
         if status < _REFUSED or status in self.telling:
             call.stale.answered()
-        if status >= _REFUSED:
-            self._doubt(call)
-        elif call.uncovered:
-            self._uncovered(call)
-        else:
-            self._record(call, reply)
-        self._hide(call, reply)
+        try:
+            if status >= _REFUSED:
+                self._doubt(call)
+            elif call.uncovered:
+                self._uncovered(call)
+            else:
+                self._record(call, reply)
+        finally:
+            self._hide(call, reply)
 
     @abstractmethod
     def _record(self, call: C, reply: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -340,9 +341,12 @@ def test_reads_show_no_stamp(client: Any) -> None:
         values = {":id": {"S": key}}
         condition = {"KeyConditionExpression": "id = :id", "ExpressionAttributeValues": values}
         assert client.query(TableName=POSTS, **condition)["Items"] == [plain]
-        statement = "SELECT * FROM posts WHERE id = ?"
-        told = client.execute_statement(Statement=statement, Parameters=[{"S": key}])
-        assert told["Items"] == [plain]
+        select = {"Statement": "SELECT * FROM posts WHERE id = ?", "Parameters": [{"S": key}]}
+        assert client.execute_statement(**select)["Items"] == [plain]
+        told = client.execute_transaction(TransactStatements=[select])
+        assert [each["Item"] for each in told["Responses"]] == [plain]
+        told = client.batch_execute_statement(Statements=[select])
+        assert [each["Item"] for each in told["Responses"]] == [plain]
         assert client.delete_item(**named, ReturnValues="ALL_OLD")["Attributes"] == plain
 
 
@@ -453,6 +457,42 @@ def test_statements_set_their_stamp(
         assert not scope.lineage.incomplete
     (shown,) = client.execute_statement(Statement=f'SELECT * FROM "{POSTS}"')["Items"][:1] or [{}]  # noqa: S608
     assert "_ap" not in shown
+
+
+@pytest.mark.parametrize(
+    ("returning", "shown"),
+    [
+        ("ALL OLD", [{"id", "text"}]),
+        ("ALL NEW", [{"id", "text", "n"}]),
+        ("MODIFIED OLD", []),
+        ("MODIFIED NEW", [{"n"}]),
+    ],
+)
+def test_statements_return_no_stamp(client: Any, returning: str, shown: list[set[str]]) -> None:
+    """What an update returns is as without the shim, also where it modified the stamp alone."""
+    key = name()
+    with antipode.scope():
+        put(client, key)
+        told = client.execute_statement(
+            Statement=f'UPDATE "{POSTS}" SET n = 1 WHERE id = ? RETURNING {returning} *',  # noqa: S608
+            Parameters=[{"S": key}],
+        )
+    assert [set(each) for each in told["Items"]] == shown
+
+
+def test_a_batch_that_names_an_item_twice_is_refused(client: Any) -> None:
+    """Of two puts that are equal each has no stamp of its own, by which they would differ."""
+    sent: list[Any] = []
+    client.meta.events.register_last(
+        "before-call.dynamodb.BatchWriteItem",
+        lambda params, **_: sent.extend(json.loads(params["body"])["RequestItems"][POSTS]),
+    )
+    request = {"PutRequest": {"Item": item(name())}}
+    with antipode.scope() as scope:
+        with pytest.raises(ClientError, match="duplicates"):
+            client.batch_write_item(RequestItems={POSTS: [request, request]})
+        assert scope.lineage.empty
+    assert sent == [request, request]
 
 
 @pytest.mark.parametrize(

@@ -137,6 +137,9 @@ class Calls(BaseCalls[Call, "BaseDynamoDBShim"]):
         self._delete(call, params["TableName"], params["Key"])
 
     def _plan_BatchWriteItem(self, call: Call, params: dict[str, Any]) -> None:  # noqa: N802
+        if any(map(_has_twice, params["RequestItems"].values())):
+            call.uncovered = True  # It is refused for that; each with its stamp would differ.
+            return
         params["RequestItems"] = {
             table: [self._batched(call, table, each) for each in requests]
             for table, requests in params["RequestItems"].items()
@@ -202,6 +205,8 @@ class Calls(BaseCalls[Call, "BaseDynamoDBShim"]):
         return {**given, "Statement": found.stamped(given["Statement"], stamp)}
 
     def _record(self, call: Call, reply: dict[str, Any]) -> None:
+        if not call.planned:  # It reads.
+            return
         if call.operation == "BatchExecuteStatement":
             self._drop_refused(call, reply)
         if call.operation in STATEMENTS:
@@ -223,8 +228,15 @@ class Calls(BaseCalls[Call, "BaseDynamoDBShim"]):
         ]
 
     def _hide(self, call: Call, reply: dict[str, Any]) -> None:
-        del call
         without_ours(reply)
+        if call.operation == "ExecuteStatement" and call.kind is not Kind.READ and "Items" in reply:
+            # One that returns what it modified shows nothing where that is the stamp alone.
+            reply["Items"] = [each for each in reply["Items"] if each]
+
+
+def _has_twice(requests: list[dict[str, Any]]) -> bool:
+    """Whether a request is there twice."""
+    return any(each in requests[:at] for at, each in enumerate(requests))
 
 
 def _puts(operation: str, params: dict[str, Any]) -> Iterator[tuple[str, Any]]:

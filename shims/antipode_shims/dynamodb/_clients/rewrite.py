@@ -77,9 +77,11 @@ def without_ours(reply: dict[str, Any]) -> None:
 
 def _strip_all(items: Any) -> None:
     for each in items:
-        wrapped = each.get("Item") if isinstance(each, dict) else None
-        # TransactGetItems and PartiQL wrap each item; an item may have an attribute of that name.
-        _strip(wrapped if isinstance(wrapped, dict) and len(each) <= _WRAPPED else None)
+        # TransactGetItems and PartiQL wrap each item; an item may have attributes of these names.
+        if len(each) <= _WRAPPED:
+            _strip(each.get("Item"))
+            refusal = each.get("Error")
+            _strip(refusal.get("Item") if isinstance(refusal, dict) else None)
         _strip(each)
 
 
