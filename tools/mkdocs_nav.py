@@ -83,7 +83,7 @@ NAVIGATION: tuple[tuple[str, Any], ...] = (
             *("reference/*.md", "reference/glossary.md"),
         ),
     ),
-    ("Results", ("results/index.md", "results/*.md")),
+    ("Results", ("results/index.md", "results/wandering/index.md", "results/*.md")),
     (
         "Internals",
         (

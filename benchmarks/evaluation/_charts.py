@@ -30,9 +30,10 @@ _STORES = {
     "redis": ("#d55e00", "s"),
     "mysql": ("#0072b2", "^"),
     "mariadb": ("#56b4e9", "v"),
+    "postgresql": ("#999999", "<"),
     "mongodb": ("#009e73", "D"),
     "dynamodb": ("#e69f00", "P"),
-    "s3": ("#cc79a7", "X"),
+    "seaweedfs": ("#cc79a7", "X"),
 }
 #: How many notifiers are beside each other.
 _ABREAST = 3

@@ -14,7 +14,7 @@ from benchmarks.judge import INCONCLUSIVE
 from benchmarks.post_notification._options import NOTIFIERS, POST_STORAGES
 
 from ._pages import index, readme_block, rounds, runs, with_block
-from ._plan import FULL, QUICK, SECTIONS, plan
+from ._plan import FULL, LONG_SECTIONS, QUICK, SECTIONS, plan
 from ._results import FILE, Results, read
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from ._plan import Run
 
 RESULTS = ROOT / "docs" / "results"
+#: Of the sections that are run alone.
+LONG_RESULTS = RESULTS / "wandering"
 VIOLATED = 1
 UNFINISHED = 2
 INTERRUPTED = 130
@@ -35,7 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     size = QUICK if given.quick else FULL
     stores = given.post_storages or size.post_storages
     runs = plan(size, given.only, stores, given.notifiers)
-    results: Path = given.results or (given.out / "quick" / "results" if given.quick else RESULTS)
+    pages = LONG_RESULTS if set(given.only) <= set(LONG_SECTIONS) else RESULTS
+    results: Path = given.results or (given.out / "quick" / "results" if given.quick else pages)
     try:
         if given.action == "list":
             _list(runs)
@@ -76,7 +79,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--quick", action="store_true", help="few requests, few stores: minutes, and rough figures")
     add("--fresh", action="store_true", help="run what is finished already, too")
-    add("--only", type=_some(SECTIONS), default=SECTIONS, help=f"some of {','.join(SECTIONS)}")
+    add(
+        "--only",
+        type=_some((*SECTIONS, *LONG_SECTIONS)),
+        default=SECTIONS,
+        help=f"some of {','.join(SECTIONS)} (all of these); or {','.join(LONG_SECTIONS)}, which "
+        f"takes long and has pages of its own in {LONG_RESULTS.relative_to(ROOT)}",
+    )
     add("--post-storages", type=_some(POST_STORAGES), help="some of them (all; --quick: two)")
     add("--notifiers", type=_some(NOTIFIERS), default=NOTIFIERS, help="some of them (all)")
     add("--out", type=Path, default=ROOT / "build" / "bench", help="of the runs (build/bench)")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         MariaDBTopology,
         MongoDBTopology,
         MySQLTopology,
+        PostgreSQLTopology,
         RedisTopology,
         Topology,
     )
@@ -134,6 +135,32 @@ class SQLGauge:
         """Leave the connection to the topology."""
 
 
+class PostgreSQLGauge:
+    """A PostgreSQL primary."""
+
+    counts = "`pg_table_size`: the table with what is too long for its pages"
+
+    def __init__(self, topology: PostgreSQLTopology, *, library: bool) -> None:
+        """Ask the writer's server; without the library its columns are dropped as well."""
+        self._execute = topology.execute
+        ours = ("l", "d") if library else ()
+        self._length = " + ".join(f"coalesce(length({each}), 0)" for each in ("k", "v", *ours))
+        if not library:
+            self._execute("ALTER TABLE antipode_kv DROP COLUMN l, DROP COLUMN d")
+
+    def payload(self, post_id: str) -> int:
+        """The length of key, value, lineage and digest in the post's row."""
+        statement = f"SELECT {self._length} AS n FROM antipode_kv WHERE k = %s"  # noqa: S608
+        return int(self._execute(statement, post_id.encode())[0]["n"])
+
+    def total(self) -> int:
+        """What the table takes on disk."""
+        return int(self._execute("SELECT pg_table_size('antipode_kv') AS n")[0]["n"])
+
+    def close(self) -> None:
+        """Leave the connection to the topology."""
+
+
 class MongoGauge:
     """A MongoDB primary."""
 
@@ -163,10 +190,10 @@ class MongoGauge:
         self._client.close()
 
 
-class EmulatorGauge:
-    """An emulator of a service of AWS."""
+class ClientGauge:
+    """A server that says nothing of its own room: what its client is shown is counted."""
 
-    counts = "an emulator: no count of its own"
+    counts = "no count of its own"
 
     def __init__(self, topology: Topology, *, library: bool) -> None:  # noqa: ARG002
         """Ask the writer's region as the application does."""
@@ -192,8 +219,9 @@ _GAUGES: dict[str, Any] = {
     "mysql": SQLGauge,
     "mariadb": SQLGauge,
     "mongodb": MongoGauge,
-    "dynamodb": EmulatorGauge,
-    "s3": EmulatorGauge,
+    "postgresql": PostgreSQLGauge,
+    "dynamodb": ClientGauge,
+    "seaweedfs": ClientGauge,
 }
 
 

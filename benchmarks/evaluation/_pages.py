@@ -11,7 +11,7 @@ from benchmarks._machine import code, described
 from benchmarks._markdown import listed, table
 
 from . import _sections as sections
-from ._plan import PROFILES
+from ._plan import LONG_SECTIONS, PROFILES
 from ._text import violations
 
 if TYPE_CHECKING:
@@ -31,16 +31,23 @@ _SECTIONS = {
     "strategies": sections.strategies,
     "sweep": sections.sweep,
     "nothing": sections.nothing,
+    "wandering": sections.wandering,
 }
 
 
 def index(results: Results) -> str:
     """The page of tables and figures."""
-    blocks = ["# Evaluation", _WRITTEN, *_warnings(results), _introduction(results)]
+    title = "Every pair of stores, 3,000 requests" if _apart(results) else "Evaluation"
+    blocks = [f"# {title}", _WRITTEN, *_warnings(results), _introduction(results)]
     for name, section in _SECTIONS.items():
         if results.of(name):
             blocks += section(results)
     return _joined(chain(blocks, _measured(results)))
+
+
+def _apart(results: Results) -> bool:
+    """Whether these are of a section that is run alone: its pages lie in a folder below."""
+    return all(set(run.sections) <= set(LONG_SECTIONS) for run in results.runs)
 
 
 def _joined(blocks: Iterator[str]) -> str:
@@ -83,12 +90,13 @@ def _introduction(results: Results) -> str:
         if emulators
         else ""
     )
+    guide = ("../" * (2 if _apart(results) else 1)) + "guides/post-notification.md"
     return (
         "The paper's post-notification application (sections 2.2 and 7) in two regions on one "
         f"machine: real servers, a link that delays replication, one clock{marked}. "
         f"With the library there were **{wrong} violations or early returns in {of_what}**. "
         "Unprotected rounds run none of the library: no scope, no header, nothing stored. "
-        "[Measuring](../guides/post-notification.md) says what runs and what the figures mean; "
+        f"[Measuring]({guide}) says what runs and what the figures mean; "
         "[every round](rounds.csv) is listed, failures counted."
     )
 

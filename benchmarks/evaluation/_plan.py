@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from benchmarks.post_notification._options import Strategy
 
 SECTIONS = ("table1", "figure6", "figure7", "table3", "strategies", "sweep", "nothing")
+#: What takes too long to come with the others: run where it is named.
+LONG_SECTIONS = ("wandering",)
 APPLICATION = "benchmarks.post_notification"
 FOOTPRINT = "benchmarks.evaluation.footprint"
 
@@ -27,25 +29,35 @@ FOOTPRINT = "benchmarks.evaluation.footprint"
 RATE = 80
 #: The same where violations are counted and no time is claimed.
 COUNT_RATE = 120
-#: The most where something is an emulator, a program in Python.
-EMULATED_RATE = 40
+#: The most where something is an emulator, a program in Python, or copies one object after another.
+SLOW_RATE = 40
+SLOW = EMULATORS | {"seaweedfs"}
 #: Seconds until the servers of a store run, until the services of one strategy do, and that a turn
 #: takes beside its requests; of a server alone to see how much room posts take there.
 _SERVERS_S = {
     "redis": 2,
     "mysql": 7,
     "mariadb": 5,
+    "postgresql": 5,
     "mongodb": 5,
     "rabbitmq": 9,
     "activemq": 10,
     "dynamodb": 4,
-    "s3": 4,
+    "seaweedfs": 8,
     "sns": 4,
 }
 _SERVICES_S, _TURN_S = 1.0, 0.2
-_FOOTPRINT_S = {"redis": 4, "mysql": 17, "mariadb": 10, "mongodb": 22, "dynamodb": 20, "s3": 20}
-#: The most posts of which an emulator is asked what it keeps: it has no pages that fill.
-_EMULATED_POSTS = 500
+_FOOTPRINT_S = {
+    "redis": 4,
+    "mysql": 17,
+    "mariadb": 10,
+    "postgresql": 12,
+    "mongodb": 22,
+    "dynamodb": 20,
+    "seaweedfs": 30,
+}
+#: The most posts of which one is asked what it keeps that does not count pages.
+_UNCOUNTED_POSTS = 500
 #: Milliseconds by which posts, or notifications, are late where they are.
 LAG_MS = 100
 #: One way between the regions, where strategies are compared: nothing that crosses is faster.
@@ -56,6 +68,11 @@ _MOSTLY_SHORTER = (0, 5, 10, 20, 30, 40, 50, 60, 70, 150)
 _MOSTLY_LONGER = (25, 160, 170, 180, 190, 200, 210, 220, 240, 260)
 #: The notifier of figures 6 and 7: the broker, where the paper has SNS.
 FIGURE_NOTIFIER = "rabbitmq"
+#: Post storages beside the paper's own, and the notifiers that they are tried with.
+BESIDE = ("embedded", "mariadb")
+NOTIFIERS_BESIDE = ("embedded", "rabbitmq")
+#: The notifiers of the paper's table 1.
+PAPER_NOTIFIERS = ("rabbitmq", "activemq", "sns", "dynamodb")
 #: In table 1 each post is as late as the next.
 _STEADY = ("--lag-spread", "0")
 #: In figure 6, and where strategies are compared, the lag wanders, as it does in the paper: nobody
@@ -73,7 +90,7 @@ SWEEP_STRATEGIES: tuple[Strategy, ...] = ("none", "instrumented", "primary", "st
 #: What does the same whatever the store, and is compared over those of the sweep, and over those
 #: that have no strategy of their own.
 OF_NO_STORE: tuple[Strategy, ...] = ("artefact", "sleep", "retry")
-OF_NO_STORE_OVER = (*SWEEP_STORES, "dynamodb", "s3")
+OF_NO_STORE_OVER = (*SWEEP_STORES, "dynamodb", "seaweedfs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +162,7 @@ class Size:
         delay_requests: of new posts, for each delay of figure 6.
         strategy_requests: of new posts and of updates, for each strategy.
         sweep_requests: of updates, for each strategy and each lag of the sweep.
+        wandering_requests: of all kinds, of each pair, with the barrier; a tenth as many without.
         posts: that are written to see how much room they take.
         post_storages: that are measured unless others are named.
     """
@@ -156,12 +174,13 @@ class Size:
     delay_requests: int
     strategy_requests: int
     sweep_requests: int
+    wandering_requests: int
     posts: int
     post_storages: tuple[str, ...]
 
 
-FULL = Size("full", 5, 240, 150, 60, 60, 60, 5000, POST_STORAGES)
-QUICK = Size("quick", 2, 60, 40, 12, 40, 20, 500, ("embedded", "redis"))
+FULL = Size("full", 5, 240, 150, 60, 60, 60, 3000, 5000, POST_STORAGES)
+QUICK = Size("quick", 2, 60, 40, 12, 40, 20, 60, 500, ("embedded", "redis"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +235,19 @@ def plan(
             if store in SWEEP_STORES and FIGURE_NOTIFIER in notifiers
         ),
         *(_footprint(size, store) for store in post_storages),
+        *_wandering(size, post_storages, notifiers),
     ]
     return [run for run in every if run.sections.intersection(sections)]
+
+
+def paired(post_storage: str, notifier: str) -> bool:
+    """Whether table 1 has a pair: PostgreSQL and the paper's with each of its notifiers.
+
+    What stands beside them, a post storage or a notifier, is tried where that takes little time.
+    """
+    if post_storage in BESIDE:
+        return notifier in NOTIFIERS_BESIDE
+    return notifier in PAPER_NOTIFIERS or post_storage not in SLOW
 
 
 def _application(
@@ -235,8 +265,8 @@ def _application(
     profile: str = "",
 ) -> Run:
     post_storage, notifier = pair
-    if EMULATORS.intersection(pair):
-        rate = min(rate, EMULATED_RATE)
+    if SLOW.intersection(pair):
+        rate = min(rate, SLOW_RATE)
     warmup = min(max(requests // blocks // 20, 5), 100)
     options = ("--lag-ms", _delays(lags_ms), *options)
     arguments = ["--post-storage", post_storage, "--notifier", notifier]
@@ -265,6 +295,8 @@ def _application(
 def _table1(size: Size, post_storages: Sequence[str], notifiers: Sequence[str]) -> Iterator[Run]:
     for notifier in notifiers:
         for post_storage in post_storages:
+            if not paired(post_storage, notifier):
+                continue
             for name, (lag_ms, options) in _LAGS.items():
                 first = name == "posts-far"
                 timed = first and notifier == FIGURE_NOTIFIER
@@ -283,6 +315,24 @@ def _table1(size: Size, post_storages: Sequence[str], notifiers: Sequence[str]) 
                     lags_ms=(lag_ms,),
                     options=(*options, *_STEADY),
                     profile=name,
+                )
+
+
+def _wandering(size: Size, post_storages: Sequence[str], notifiers: Sequence[str]) -> Iterator[Run]:
+    kinds = "new,update,delete"
+    each = size.wandering_requests // len(kinds.split(","))
+    for notifier in (name for name in notifiers if name in PAPER_NOTIFIERS):
+        for post_storage in (name for name in post_storages if name not in BESIDE):
+            for strategy, requests in (("barrier", each), ("none", each // 10)):
+                yield _application(
+                    f"wandering-{strategy}",
+                    frozenset({"wandering"}),
+                    (post_storage, notifier),
+                    requests=requests,
+                    kinds=kinds,
+                    strategies=(strategy,),
+                    rate=COUNT_RATE,
+                    options=("--lag-spread", str(LAG_SPREAD)),
                 )
 
 
@@ -349,7 +399,7 @@ def _nothing(size: Size, post_storage: str) -> Run:
 
 
 def _footprint(size: Size, post_storage: str) -> Run:
-    posts = min(size.posts, _EMULATED_POSTS) if post_storage in EMULATORS else size.posts
+    posts = min(size.posts, _UNCOUNTED_POSTS) if post_storage in SLOW else size.posts
     arguments = ("--post-storage", post_storage, "--posts", str(posts))
     sections = frozenset({"table3"})
     took_s = _FOOTPRINT_S.get(post_storage, 2) * size.posts / FULL.posts

@@ -18,6 +18,7 @@ from ._plan import (
     OF_NO_STORE_OVER,
     PROFILES,
     SWEEP_LINK_MS,
+    paired,
 )
 from ._text import NOTHING, milliseconds, more, share_text, violations
 
@@ -68,7 +69,7 @@ def table1(results: Results) -> Iterator[str]:
         yield _by_profile(chosen, "none")
     yield f"![Violations by lags, post storage and notifier]({IMAGES['table1']})"
     yield "With `barrier()`, all lags and all kinds of request together:"
-    yield _guarded_pairs(runs)
+    yield _pairs(runs, "barrier")
 
 
 def counted(
@@ -93,16 +94,33 @@ def _by_profile(runs: Sequence[RunResult], strategy: str) -> str:
     return table(("lags", *map(title_of, named)), rows)
 
 
-def _guarded_pairs(runs: Sequence[RunResult]) -> str:
+def wandering(results: Results) -> Iterator[str]:
+    """Thousands of requests of each pair, without protection and with the barrier."""
+    runs = results.of("wandering")
+    yield "## Every pair under a lag that wanders"
+    yield (
+        f"New posts, updates and deletes, as many of each, while the lag of posts wanders about "
+        f"{LAG_MS} ms as in figure 6 and notifications come at once. Without protection a tenth as "
+        "many requests are made: shares that the chosen lags dictate need no more."
+    )
+    yield "Without protection:"
+    yield _pairs(runs, "none")
+    yield "With `barrier()`:"
+    yield _pairs(runs, "barrier")
+
+
+def _pairs(runs: Sequence[RunResult], strategy: str) -> str:
     named = [notifier for notifier in NOTIFIERS if any(run.notifier == notifier for run in runs)]
     rows = []
     for store in stores(runs):
         cells = []
         for notifier in named:
             found = [r for r in runs if (r.post_storage, r.notifier) == (store, notifier)]
-            rounds = [each for run in found for each in run.of("barrier")]
+            rounds = [each for run in found for each in run.of(strategy)]
             early = sum(each.early for each in rounds)
-            cells.append(violations(rounds) + (f", {early} early" if early else ""))
+            missing = NOTHING if paired(store, notifier) else ""
+            wrong = violations(rounds) if rounds else missing
+            cells.append(wrong + (f", {early} early" if early else ""))
         rows.append((title_of(store), *cells))
     return table(("post storage", *(f"with {title_of(each)}" for each in named)), rows)
 
@@ -218,6 +236,8 @@ def _travels(none: RoundResult, barrier: RoundResult) -> Iterator[str]:
 
 def strategies(results: Results) -> Iterator[str]:
     """What else one could do, and what it costs."""
+    there = stores(results.of("strategies"))
+    over = [title_of(store) for store in OF_NO_STORE_OVER if store in there]
     yield "## What one could do instead"
     yield (
         f"New posts and updates, {FIGURE_NOTIFIER} as the notifier, posts late by a lag that "
@@ -230,7 +250,7 @@ def strategies(results: Results) -> Iterator[str]:
         "milliseconds of processor time (the observer's looks included); lines is the code that "
         "the strategy adds to the application. "
         f"{listed([f'`{each}`' for each in OF_NO_STORE])} know nothing of the store and are "
-        f"compared over {listed(list(OF_NO_STORE_OVER))}. "
+        f"compared over {listed(over)}. "
         "[The guide](../guides/post-notification.md) says what each strategy does."
     )
     yield (

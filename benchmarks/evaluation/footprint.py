@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import antipode
 from antipode_testing.lab import topology_class
 from benchmarks.post_notification._options import POST_STORAGES
-from benchmarks.post_notification._storage import open_post_storage
-from benchmarks.post_notification._storage_mysql import declare
+from benchmarks.post_notification._servers import places_of
+from benchmarks.post_notification._storage import OF_TABLES, declare, open_post_storage
 
 from ._gauges import open_gauge
 
@@ -87,11 +87,10 @@ def measure(store: str, variant: str, *, posts: int, post_bytes: int) -> tuple[F
 def _running(store: str) -> Iterator[tuple[Topology, Spec]]:
     """Servers with nothing in them, and how the application finds them."""
     with topology_class(store)() as topology:
-        writer: Any = topology.primary
-        if store in ("mysql", "mariadb"):
-            writer = topology.url()
-            declare({"writer": writer})
-        yield topology, {"store": store, "writer": writer}
+        spec: Spec = {"store": store, "writer": places_of(topology)[0]}
+        if store in OF_TABLES:
+            declare(spec)
+        yield topology, spec
 
 
 class _Scopes:

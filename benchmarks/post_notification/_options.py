@@ -39,8 +39,12 @@ OF_DRY_RUNS: tuple[Strategy, ...] = ("unguarded",)
 OF_OWN_SERVERS: tuple[Strategy, ...] = ("synchronous",)
 #: What the evaluation measures; the application has two more: one that the paper has not, and S3 on
 #: real servers, SeaweedFS, beside its emulator.
-POST_STORAGES = ("embedded", "redis", "mysql", "mariadb", "mongodb", "dynamodb", "s3")
-ALL_STORAGES = (*POST_STORAGES, "postgresql", "seaweedfs")
+POST_STORAGES = (
+    *("embedded", "redis", "mysql", "mariadb", "postgresql", "mongodb"),
+    *("dynamodb", "seaweedfs"),
+)
+#: The evaluation's, and the emulator of what it has on real servers.
+ALL_STORAGES = (*POST_STORAGES, "s3")
 NOTIFIERS = ("embedded", "rabbitmq", "activemq", "sns", "dynamodb")
 
 #: Those that are emulators of a service, and are called so wherever they are named.
@@ -57,6 +61,8 @@ EXPECTED_VERSION: dict[Kind, int] = {"new": 1, "update": 2, "delete": 0}
 
 def title_of(store: str) -> str:
     """*store* as people are told of it: nobody is to take an emulator for the service."""
+    if store == "seaweedfs":
+        return "s3 (SeaweedFS)"
     return f"{store} (emulator)" if store in EMULATORS else store
 
 

@@ -16,6 +16,7 @@ from ._delivery import EXCHANGE
 from ._options import BenchmarkError
 from ._process import Processes
 from ._rpc import RpcClient
+from ._storage import OF_TABLES, declare
 from ._tracing import NoTracing
 from ._wander import Wander
 
@@ -82,6 +83,16 @@ def post_storage_servers(options: Options) -> Iterator[PostServers]:
             yield replace(own, spec={**own.spec, "across": across}, across=proxy)
 
 
+def places_of(topology: Any) -> tuple[Any, Any]:  # noqa: ANN401 - of every store
+    """Where clients find the writer's server and the reader's: as URLs, if the store has tables."""
+    servers = topology.primary, topology.replica
+    if topology.store not in OF_TABLES:
+        return servers
+    driver = {"driver": "postgresql+psycopg"} if topology.store == "postgresql" else {}
+    writer, reader = (topology.url(each, **driver) for each in servers)
+    return writer, reader
+
+
 @contextmanager
 def _own(store: str, options: Options) -> Iterator[PostServers]:
     """Servers of this run, behind what delays replication and its acknowledgements."""
@@ -89,18 +100,10 @@ def _own(store: str, options: Options) -> Iterator[PostServers]:
 
     administer: Administer = _nothing_to_administer
     with _started(topology_class(store)()) as topology:
-        places = topology.primary, topology.replica
+        places = places_of(topology)
         port = topology.replica.port
-        if store in ("mysql", "mariadb", "postgresql"):
-            if store == "postgresql":
-                from ._storage_postgresql import declare
-
-                places = tuple(topology.url(p, driver="postgresql+psycopg") for p in places)
-            else:
-                from ._storage_mysql import declare
-
-                places = topology.url(places[0]), topology.url(places[1])
-            declare({"writer": places[0]})
+        if store in OF_TABLES:
+            declare({"store": store, "writer": places[0]})
             topology.wait_replicated()
 
             def administer(place: str, statement: str) -> list[dict[str, Any]]:

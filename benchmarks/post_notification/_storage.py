@@ -25,6 +25,8 @@ MODULES = {
     "s3": "_storage_s3",
     "seaweedfs": "_storage_s3",
 }
+#: Those whose posts are rows of a table, which somebody must have made.
+OF_TABLES = ("mysql", "mariadb", "postgresql")
 
 Spec = dict[str, Any]
 #: Where a client stands, and what it talks to: its own region's server, the primary of the writer's
@@ -98,6 +100,11 @@ class Across:
         value = self._storage.read(post_id)
         time.sleep(self._link_s)
         return value
+
+
+def declare(spec: Spec) -> None:
+    """Make the tables of posts in the writer's region; replicas copy them."""
+    import_module(f".{MODULES[spec['store']]}", __package__).declare(spec)
 
 
 def post_value(version: int, length: int) -> bytes:

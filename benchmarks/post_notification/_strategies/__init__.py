@@ -43,12 +43,15 @@ _OF_ANY: dict[Strategy, str] = {
 _OF_STORE: dict[Strategy, dict[str, str]] = {
     "instrumented": dict.fromkeys(_SERVERS, "_instrumented:Instrumented"),
     "at-read": dict.fromkeys(_SERVERS, "_at_read:AtRead"),
-    "routed": dict.fromkeys(("redis", "mysql", "mariadb", "mongodb"), "_routed:Routed"),
+    "routed": dict.fromkeys(
+        ("redis", "mysql", "mariadb", "postgresql", "mongodb"), "_routed:Routed"
+    ),
     "auto": {**dict.fromkeys(_SERVERS, "_auto:Auto"), "embedded": "_auto:AutoShimmed"},
     "synchronous": {
         "redis": "_synchronous_redis:Synchronous",
         "mysql": "_synchronous_mysql:Synchronous",
         "mariadb": "_synchronous_mariadb:Synchronous",
+        "postgresql": "_synchronous_postgresql:Synchronous",
         "mongodb": "_synchronous_mongodb:Synchronous",
     },
     "session": {

@@ -12,7 +12,7 @@ import pytest
 from benchmarks._machine import ROOT, code
 from benchmarks.evaluation import _cli
 from benchmarks.evaluation._pages import BEGIN, END, index, readme_block, rounds, runs, with_block
-from benchmarks.evaluation._plan import DELAYED, FOOTPRINT, FULL, plan
+from benchmarks.evaluation._plan import DELAYED, FOOTPRINT, FULL, LONG_SECTIONS, plan
 from benchmarks.evaluation._results import (
     FILE,
     FootprintResult,
@@ -23,7 +23,7 @@ from benchmarks.evaluation._results import (
     read,
 )
 from benchmarks.evaluation._text import share_text
-from benchmarks.post_notification._options import EMULATORS
+from benchmarks.post_notification._options import EMULATORS, NOTIFIERS, POST_STORAGES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -152,6 +152,15 @@ def test_the_page_has_every_section_and_counts_every_violation(results: Results)
     assert "not measured" not in page
 
 
+def test_every_pair_has_a_page_of_its_own(results: Results) -> None:
+    """What takes long is not on the evaluation's page; its links lead out of its own folder."""
+    long = [run_of(run) for run in plan(FULL, LONG_SECTIONS)]
+    page = index(replace(results, runs=long))
+    assert page.startswith("# Every pair of stores")
+    assert "../../guides/post-notification.md" in page
+    assert "table 1" not in page
+
+
 @pytest.mark.parametrize(
     ("events", "trials", "text"),
     [
@@ -210,11 +219,11 @@ def test_a_violation_behind_the_barrier_is_in_the_first_paragraph(results: Resul
 def test_emulators_are_called_so(results: Results) -> None:
     """In the first paragraph, in tables and in README; where there are none nothing is said."""
     page = index(results)
-    assert "and **emulators** of AWS (ministack) for dynamodb, s3 and sns" in page
-    for name in sorted(EMULATORS):
+    assert "and **emulators** of AWS (ministack) for dynamodb and sns" in page
+    for name in sorted(EMULATORS.intersection((*POST_STORAGES, *NOTIFIERS))):
         assert f"| {name} |" not in page
         assert f"{name} (emulator)" in page
-    said = "35 pairs of post storage and notifier, 20 of them with emulators of AWS"
+    said = "32 pairs of post storage and notifier, 14 of them with emulators of AWS"
     assert said in readme_block(results)
     real = replace(results, runs=[run for run in results.runs if not run.emulators])
     assert "emulator" not in index(real) + readme_block(real)
@@ -299,8 +308,10 @@ def test_what_is_committed_is_what_render_makes() -> None:
     Fails, too, once what they measure changes: `python -m benchmarks.evaluation render` then says
     so on the page, until it is measured anew.
     """
-    path = ROOT / "docs" / "results" / FILE
-    found = read(path) if path.exists() else None
-    assert readme_block(found) in (ROOT / "README.md").read_text(encoding="utf-8")
-    for name, text in (_cli.pages(found) if found else {}).items():
-        assert path.with_name(name).read_text(encoding="utf-8") == text
+    for folder in (_cli.RESULTS, _cli.LONG_RESULTS):
+        path = folder / FILE
+        found = read(path) if path.exists() else None
+        if folder == _cli.RESULTS:
+            assert readme_block(found) in (ROOT / "README.md").read_text(encoding="utf-8")
+        for name, text in (_cli.pages(found) if found else {}).items():
+            assert path.with_name(name).read_text(encoding="utf-8") == text

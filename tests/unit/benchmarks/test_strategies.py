@@ -74,7 +74,8 @@ def test_what_each_of_ours_found_is_said_in_words() -> None:
 
 def test_pairs_that_do_not_exist() -> None:
     """A file has no synchronous replication, and Redis no causal session."""
-    assert stores_of("synchronous", POST_STORAGES) == ("redis", "mysql", "mariadb", "mongodb")
+    synchronous = ("redis", "mysql", "mariadb", "postgresql", "mongodb")
+    assert stores_of("synchronous", POST_STORAGES) == synchronous
     assert stores_of("session", POST_STORAGES) == ("mysql", "mariadb", "mongodb")
 
 
