@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from antipode import Lineage, WriteId
 from antipode.shim import decode, encode
-from antipode_shims.mysql._stored.superseded import CARRIED, superseded
+from antipode_shims._sql.superseded import CARRIED, superseded
 
 from ._lineages import lineages
 

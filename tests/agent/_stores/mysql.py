@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from antipode import Lineage
 from antipode.shim import stored_lineage
+from antipode_shims._sql.superseded import superseded
 from antipode_shims.mysql import _statements as statements
 from antipode_shims.mysql._functions import OWN, called
 from antipode_shims.mysql._look import look
@@ -21,7 +22,6 @@ from antipode_shims.mysql._position.flavor import (
 )
 from antipode_shims.mysql._position.gtid import GtidError, GtidSet, Runs
 from antipode_shims.mysql._stored.rewrite import Tables
-from antipode_shims.mysql._stored.superseded import superseded
 from antipode_shims.mysql._stored.triggers import SEPARATOR
 from tests.agent._values import of_lineage, write_at
 

@@ -12,7 +12,7 @@ import pytest
 import antipode
 from antipode import Lineage, WriteId
 from antipode.shim import Incomplete, encode, stored_text
-from antipode_shims.mysql._stored.superseded import superseded
+from antipode_shims._sql.superseded import superseded
 from tests.conformance._vectors import HERE, load
 from tests.integration.mysql.test_stored import beside, found
 

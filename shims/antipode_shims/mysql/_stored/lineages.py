@@ -19,6 +19,7 @@ from antipode.shim import (
     stored_lineage,
     stored_text,
 )
+from antipode_shims._sql.superseded import superseded
 from antipode_shims.mysql._clients.cover import Cover
 from antipode_shims.mysql._position.flavor import text
 from antipode_shims.mysql._position.ok_packet import AUTOCOMMIT, IN_TRANSACTION
@@ -26,7 +27,6 @@ from antipode_shims.mysql._statements import MANY, READS, WRITES, meaning, reads
 
 from .migration import missing, primary_key, sided, tombstones
 from .rewrite import tables_of
-from .superseded import superseded
 from .triggers import COLUMN, LINEAGE, PASSED, SEPARATOR, UNTIL
 
 if TYPE_CHECKING:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 from antipode import Lineage
 from antipode.shim import encode
+from antipode_shims._sql.superseded import CARRIED
 from antipode_shims.mysql._format import KEY_BYTES, quoted
-
-from .superseded import CARRIED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

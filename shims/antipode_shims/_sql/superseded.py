@@ -4,8 +4,8 @@ A position of a log stands for all before it, and a row is updated again and aga
 move along a few logs: what merges there should be one item for each log. The server cannot compare
 lineages, but replaces by regular expressions; so the writer sends, with its lineage, a pattern
 that finds the items that need not be kept where this lineage is: earlier or equal positions of the
-same logs, and all else that it says word for word. What MariaDB's and MySQL's expressions share is
-enough, and no backslash is in them, which SQL modes would read differently.
+same logs, and all else that it says word for word. What the expressions of MariaDB, MySQL and
+PostgreSQL share is enough, and no backslash is in them, which SQL modes would read differently.
 
 Of equal positions the writer's hour stays; the other's went with an item that said the same.
 """
