@@ -1,0 +1,1 @@
+"""Lineages stored with rows; imported only where ``lineage="beside"`` asks for it."""
