@@ -6,10 +6,10 @@ import sys
 import threading
 import weakref
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from antipode import ConfigurationError
-from antipode.shim import adopt, disown, register, shims_of, switchable
+from antipode.shim import adopt, disown, register, shims_of, stored_names, switchable
 from antipode_shims._sql.promises import TABLE
 
 from ._clients.tap import Tap
@@ -19,7 +19,9 @@ from ._shim.base import BasePostgreSQLShim
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from antipode.shim import Barriers, ReadsFrom
+    from antipode.shim import Barriers, OnRead, ReadsFrom
+
+    from ._stored.lineages import StoredLineages
 
 ConnectionT = TypeVar("ConnectionT")
 
@@ -29,11 +31,43 @@ _MADE_PLAIN = (
 )
 
 
+#: Why other clients store no lineages with rows.
+NO_ROWS = (
+    "lineage='beside' on PostgreSQL is for psycopg 3, and SQLAlchemy and Django over it: asyncpg "
+    "and psycopg2 cannot store lineages with rows"
+)
+
+
+class InstrumentedShim(BasePostgreSQLShim):
+    """What instrumented connections register: one for all that reach one server alike.
+
+    Attributes:
+        stored: the lineages that they store with rows; None for none.
+    """
+
+    stored: StoredLineages | None = None
+
+    def store_lineages(self, tables: tuple[str, ...]) -> None:
+        """Store lineages with the rows of *tables*."""
+        from ._stored.lineages import StoredLineages
+
+        self.stored = StoredLineages(self, tables)
+
+
 def made(
-    datastore: str, settings: ServerSettings, barriers: Barriers | None, options: dict[str, Any]
-) -> BasePostgreSQLShim:
-    """A shim of instrumented connections, whose reads wait as *barriers* says."""
-    shim = BasePostgreSQLShim(datastore, settings, **options)
+    datastore: str,
+    settings: ServerSettings,
+    barriers: Barriers | None,
+    tables: tuple[str, ...],
+    options: dict[str, Any],
+) -> InstrumentedShim:
+    """A shim of instrumented connections, whose reads wait as *barriers* says.
+
+    With the rows of *tables* they store lineages.
+    """
+    shim = InstrumentedShim(datastore, settings, **options)
+    if tables:
+        shim.store_lineages(tables)
     shim.wait_by(barriers)
     return shim
 
@@ -77,6 +111,9 @@ def instrument_connection(
     one_server: bool | None = None,
     promise_table: str = TABLE,
     readonly_functions: Collection[str] = (),
+    lineage: Literal["none", "beside"] = "none",
+    tables: Collection[str] = (),
+    on_read: OnRead = "merge",
     barriers: Barriers | None = None,
 ) -> ConnectionT:
     """Let the writes of *connection* enter the current lineage, and its reads wait for floors.
@@ -95,16 +132,22 @@ def instrument_connection(
             shows.
         promise_table: the table of promises (:func:`promises_ddl`), perhaps ``schema.table``.
         readonly_functions: functions that write nothing, as statements name them.
+        lineage: ``beside`` stores its lineage with each row, in *tables* that were migrated for
+            it, and reads of these find it; psycopg 3 alone.
+        tables: with ``beside``: their names, ``table`` or ``schema.table``.
+        on_read: whether reads of *tables* add what they find to the current lineage.
         barriers: ``auto`` or ``explicit``, for this client; None: as configured.
 
     Returns:
         The same object. Instrumenting it again changes nothing.
 
     Raises:
-        ConfigurationError: a connection of another client, or another datastore than before.
+        ConfigurationError: a connection of another client, one that cannot keep lineages, or
+            another datastore than before.
     """
+    names = stored_names(lineage, tables, datastore=datastore, option="tables")
     given, connection = connection, _unwrapped(connection)
-    connection_class(connection)
+    connection_class(connection, stored=bool(names))
     release(connection)
     if is_instrumented(connection, datastore):
         if _shim_of(connection) in shims_of(datastore):
@@ -112,10 +155,12 @@ def instrument_connection(
         uninstrument_connection(connection)
     settings = settings_of(connection)
     functions = frozenset(readonly_functions)
-    key = datastore, reads_from, one_server, settings.where, promise_table, barriers, functions
+    key: tuple[object, ...] = datastore, reads_from, one_server, settings.where, promise_table
+    key += barriers, functions, names, on_read
     options: dict[str, Any] = {"promise_table": promise_table, "reads_from": reads_from}
     options |= {"readonly_functions": readonly_functions, "one_server": one_server}
-    make = partial(made, datastore, settings, barriers, options)
+    options["on_read"] = on_read
+    make = partial(made, datastore, settings, barriers, names, options)
     attach(connection, _shared_shim(key, make, connection))
     return given
 
@@ -189,17 +234,23 @@ def _shim_of(connection: Any) -> BasePostgreSQLShim:
     return tap.shim
 
 
-def connection_class(connection: Any) -> type:
-    """The class that is mixed into that of *connection*.
+def connection_class(connection: Any, *, stored: bool = False) -> type:
+    """The class that is mixed into that of *connection*, perhaps to store lineages with rows.
 
     Raises:
-        ConfigurationError: its client is none that is supported.
+        ConfigurationError: its client is none that is supported, or that can do so.
     """
     if _of("psycopg", connection, "Connection", "AsyncConnection"):
+        plain = _of("psycopg", connection, "Connection")
+        if stored:
+            from ._stored.psycopg import AsyncStoredConnection, SyncStoredConnection
+
+            return SyncStoredConnection if plain else AsyncStoredConnection
         from ._clients.psycopg import AsyncConnection, SyncConnection
 
-        plain = _of("psycopg", connection, "Connection")
         return SyncConnection if plain else AsyncConnection
+    if stored:
+        raise ConfigurationError(NO_ROWS)
     if _of("asyncpg", connection, "Connection"):
         from ._clients.asyncpg import AsyncpgConnection
 
@@ -235,17 +286,31 @@ def settings_of(connection: Any) -> ServerSettings:
     return ServerSettings.of({"host": info.host, **arguments})
 
 
+def stored_by(shim: BasePostgreSQLShim) -> StoredLineages | None:
+    """The lineages that connections of *shim* store with rows; None for none."""
+    return shim.stored if isinstance(shim, InstrumentedShim) else None
+
+
 def attach(connection: Any, shim: BasePostgreSQLShim) -> None:
     """Let *connection* record for *shim*."""
     connection = _unwrapped(connection)
-    adopt(connection, connection_class(connection), Tap(shim))
+    mixin = connection_class(connection, stored=stored_by(shim) is not None)
+    adopt(connection, mixin, _tap_of(shim))
+
+
+def _tap_of(shim: BasePostgreSQLShim) -> Tap:
+    if (stored := stored_by(shim)) is None:
+        return Tap(shim)
+    from ._stored.lineages import StoredTap
+
+    return StoredTap(shim, stored.connection())
 
 
 def detach(connection: Any) -> None:
     """Undo :func:`attach`."""
     connection = _unwrapped(connection)
     connection._antipode.closed()  # noqa: SLF001
-    mixin = connection_class(connection)
+    mixin = connection_class(connection, stored=stored_by(_shim_of(connection)) is not None)
     if (forget := getattr(connection, "_antipode_forget", None)) is not None:
         forget()
     if mixin in type(connection).__bases__ and mixin.__name__ != "NativeConnection":

@@ -163,6 +163,25 @@ def look(how: str | None) -> Asking[tuple[State, str]]:
     return state, how
 
 
+def look_beside(steps: Asking[State], beside: str) -> Asking[tuple[State, Rows]]:
+    """Poll as *steps* do, and ask *beside*, whose answer is one row, in the same question.
+
+    Returns:
+        What was seen, and the last answer, which has the columns of both.
+
+    Raises:
+        Refused: the server answered with an error.
+    """
+    sql = next(steps)
+    rows: Rows = []
+    try:
+        while True:
+            rows = yield f"SELECT * FROM ({sql}) AS look, ({beside}) AS beside"
+            sql = steps.send(rows)
+    except StopIteration as end:
+        return end.value, rows
+
+
 def converse(steps: Asking[T], ask: Callable[[str], Rows]) -> T:
     """Hold a conversation over *ask*, which raises `Refused` for a server's error."""
     try:

@@ -112,12 +112,28 @@ class Shared(Generic[RowT]):
         session = self._antipode_session()
         if not tap.own:
             tap.sends(text or "", session)
-            together = text == "COMMIT" and session is Session.OPEN
-            together = together and self.pgconn.pipeline_status == pq.PipelineStatus.OFF
+            off = self.pgconn.pipeline_status == pq.PipelineStatus.OFF
+            together = text == "COMMIT" and session is Session.OPEN and off
             if together and not self._antipode_standby():
                 return (yield from self._antipode_commit())
+            if (more := self._antipode_with(text or "")) and off:
+                return (yield from self._antipode_together(f"{text}; {more}"))
         plain: Any = super()
         return (yield from plain._exec_command(command, *args, **options))  # noqa: SLF001
+
+    def _antipode_with(self, command: str) -> str:
+        """What goes in one packet with a command of the client's own, after it; mostly nothing."""
+        del command
+        return ""
+
+    def _antipode_together(self, commands: str) -> Generator[Any, Any, Any]:
+        """Send a command and what goes with it; the command's result."""
+        self._check_connection_ok()
+        self.pgconn.send_query(commands.encode())
+        results = yield from generators.execute(self.pgconn)
+        if results[-1].status == _FATAL:
+            raise psycopg.errors.error_from_result(results[-1], encoding=self.info.encoding)
+        return results[0]
 
     def _antipode_commit(self) -> Generator[Any, Any, Any]:
         tap = self._antipode
@@ -159,7 +175,7 @@ class Shared(Generic[RowT]):
             Late: the time that a floor leaves is up.
             psycopg.Error: the connection is lost.
         """
-        gen = self._antipode_sending(text.encode())
+        gen = self._antipode_sending(text.encode("utf-8", "surrogateescape"))
         last = yield from _bounded(gen, self._antipode.until_s)
         if last.status == _FATAL:
             raise refusal(last, pq)

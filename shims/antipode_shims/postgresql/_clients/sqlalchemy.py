@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
-from antipode.shim import switchable
+from antipode import ConfigurationError
+from antipode.shim import stored_names, switchable
 from antipode_shims._sql import engines
 from antipode_shims._sql.promises import TABLE
 from antipode_shims._sql.sqlalchemy import EngineHooks, Engines
 from antipode_shims.postgresql import _instrument
 from antipode_shims.postgresql._endpoint import ServerSettings
-from antipode_shims.postgresql._instrument import made
+from antipode_shims.postgresql._instrument import NO_ROWS, made
 from antipode_shims.postgresql._shim.base import BasePostgreSQLShim
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from antipode.shim import Barriers, ReadsFrom
+    from antipode.shim import Barriers, OnRead, ReadsFrom
     from antipode_shims._sql.connections import Connections
 
 EngineT = TypeVar("EngineT")
 
-_DRIVERS = ("psycopg", "psycopg_async", "psycopg2", "asyncpg")
+_STORING = ("psycopg", "psycopg_async")
+_DRIVERS = (*_STORING, "psycopg2", "asyncpg")
 
 
 class PostgreSQLEngineHooks(EngineHooks[BasePostgreSQLShim]):
@@ -62,6 +64,9 @@ def instrument_engine(
     one_server: bool | None = None,
     promise_table: str = TABLE,
     readonly_functions: Collection[str] = (),
+    lineage: Literal["none", "beside"] = "none",
+    tables: Collection[str] = (),
+    on_read: OnRead = "merge",
     barriers: Barriers | None = None,
 ) -> EngineT:
     """Let the writes of *engine* enter the current lineage, and its reads wait for floors.
@@ -80,19 +85,28 @@ def instrument_engine(
             URL or ``connect_args`` name one host.
         promise_table: the table of promises (:func:`promises_ddl`), perhaps ``schema.table``.
         readonly_functions: functions that write nothing, as statements name them.
+        lineage: ``beside`` stores its lineage with each row, in *tables* that were migrated for
+            it, and reads of these find it; ``postgresql+psycopg`` alone.
+        tables: with ``beside``: their names, ``table`` or ``schema.table``.
+        on_read: whether reads of *tables* add what they find to the current lineage.
         barriers: ``auto`` or ``explicit``, for this client; None: as configured.
 
     Returns:
         The same object. Instrumenting it again changes nothing.
 
     Raises:
-        ConfigurationError: another database or driver, or another datastore than before.
+        ConfigurationError: another database or driver, one that cannot keep lineages, or another
+            datastore than before.
     """
+    names = stored_names(lineage, tables, datastore=datastore, option="tables")
     plain = instrumented.plain(engine)
+    if names and is_supported(plain) and plain.dialect.driver not in _STORING:
+        raise ConfigurationError(NO_ROWS)
     options: dict[str, Any] = {"promise_table": promise_table, "reads_from": reads_from}
     options |= {"readonly_functions": readonly_functions, "one_server": one_server}
+    options["on_read"] = on_read
     instrumented.instrument(
-        plain, datastore, lambda: made(datastore, settings_of(plain), barriers, options)
+        plain, datastore, lambda: made(datastore, settings_of(plain), barriers, names, options)
     )
     return engine
 

@@ -1,0 +1,384 @@
+"""Lineages stored with rows: what connections with ``lineage="beside"`` are handed. No I/O.
+
+Before a statement that may write, the session's setting gets the lineage. After one that shows rows
+of the tables, their stored lineages are asked for, and with them the position that covers the read,
+before the application goes on.
+"""
+
+from __future__ import annotations
+
+import time
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from antipode import ConfigurationError, Lineage, current
+from antipode.shim import (
+    config,
+    count,
+    defer_read,
+    lineage_not_read,
+    lineage_not_stored,
+    record_read,
+    stored_lineage,
+    stored_text,
+)
+from antipode_shims._sql.superseded import superseded
+from antipode_shims._sql.table2 import SEPARATOR
+from antipode_shims.postgresql._clients.tap import Session, Tap
+from antipode_shims.postgresql._look import Refused, look_beside
+from antipode_shims.postgresql._position import LsnError
+from antipode_shims.postgresql._statements import (
+    CALLS,
+    COMMITS,
+    ENDS,
+    FETCHES,
+    MANY,
+    READS,
+    TWO_PHASES,
+    WRITES,
+)
+
+from .mentions import Mentions, mentions
+from .migration import described, usable
+from .questions import MOST_KEYS, asking, key_values, nothing
+from .sought import Spoken, sought
+from .triggers import SETTING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping
+
+    from antipode_shims.postgresql._look import Asking
+    from antipode_shims.postgresql._position import Rows
+    from antipode_shims.postgresql._shim.base import BasePostgreSQLShim
+
+    from .table import Table
+
+#: How long it is remembered what tables are: others may drop them and make them anew.
+_FRESH_S = 60.0
+#: Sent to a connection that is not instrumented any more.
+FORGET = f"RESET {SETTING}"
+
+#: A setting on its way: whoever is interrupted does not know whether it arrived.
+_UNKNOWN = "?"
+_NOTHING = mentions("", ())
+
+
+class StoredLineages:
+    """The tables of one client whose rows have lineages.
+
+    Attributes:
+        names: their names, as the application gave them.
+        tables: what they are, by their numbers; empty as long as no server was asked.
+    """
+
+    def __init__(self, shim: BasePostgreSQLShim, names: tuple[str, ...]) -> None:
+        """Know the names; no server was asked yet."""
+        self._shim = shim
+        self.names = names
+        self.tables: Mapping[int, tuple[str, Table]] = {}
+        self._asked_s = 0.0
+
+    def connection(self) -> RowLineages:
+        """What one connection has to do for them."""
+        return RowLineages(self._shim, self)
+
+    @property
+    def fresh(self) -> bool:
+        """Whether it is known what the tables are."""
+        return bool(self.tables) and time.monotonic() - self._asked_s <= _FRESH_S
+
+    def check_tables(self) -> Asking[None]:
+        """Find out what the tables are, and make sure that they can keep lineages.
+
+        Raises:
+            ConfigurationError: some cannot; says what to run.
+        """
+        found: dict[int, tuple[str, Table]] = {}
+        for name in self.names:
+            table = usable(name, (yield from described(name)))
+            if table.lacks:
+                raise ConfigurationError(
+                    f"{self._shim.datastore!r} cannot store lineages with {name}: it lacks "
+                    f"{', '.join(table.lacks)}. The library changes no schema on its own: let "
+                    f"`python -m antipode_shims.postgresql migration {name}` print what to run"
+                )
+            found[table.oid] = name, table
+        self.tables, self._asked_s = found, time.monotonic()
+
+
+class StoredTap(Tap):
+    """A tap that has a part in the lineages of rows.
+
+    Attributes:
+        stored: that part.
+        shown: the cursor whose results the call in flight shows, and whether these are all.
+    """
+
+    def __init__(self, shim: BasePostgreSQLShim, stored: RowLineages) -> None:
+        """As a tap, with *stored*."""
+        super().__init__(shim)
+        self.stored = stored
+        self.shown: tuple[Any, bool] = (None, False)
+
+
+class Midway:
+    """What rows of a result depend on that has not ended: known then, and not before."""
+
+    def __init__(self, unknown: Lineage) -> None:
+        """Until it is settled, say *unknown*."""
+        self._lineage = unknown
+
+    def __call__(self) -> Lineage:
+        """What is known by now."""
+        return self._lineage
+
+    def settle(self, lineage: Lineage) -> None:
+        """All of it is known."""
+        self._lineage = lineage
+
+
+class RowLineages:
+    """What one connection has to do for the lineages of rows."""
+
+    def __init__(self, shim: BasePostgreSQLShim, stored: StoredLineages) -> None:
+        """Know its tables; the session has no setting yet."""
+        self._stored = stored
+        self._shim = shim
+        self._merges = shim.on_read == "merge"
+        #: The setting that the session has, that its transaction has, that goes with its BEGIN.
+        self._session = self._local = self._begin = ""
+        self._direct = False
+        self._said, self._found, self._sql = _NOTHING, 0, ""
+        self._due = False
+        #: The keys that results showed, and those that statements compared with theirs.
+        self._keys: dict[int, set[tuple[bytes, ...]]] = {}
+        self._sought: dict[int, set[tuple[bytes, ...]]] = {}
+        self._midway: Midway | None = None
+
+    @property
+    def held(self) -> bool:
+        """Whether the session has a setting that later writes would get."""
+        return bool(self._session)
+
+    def before(
+        self, sql: str | None, found: int, session: Session, *, opens: bool, piped: bool, pid: int
+    ) -> Asking[None]:
+        """What to ask and to set before a statement.
+
+        Args:
+            sql: its text; None where nobody can read it.
+            found: what it may do.
+            session: how the session stands.
+            opens: whether the client begins a transaction with it.
+            piped: whether its reply will come later, in a pipeline.
+            pid: the number of the connection's process, as its handshake had it.
+
+        Raises:
+            ConfigurationError: the tables keep no lineages, or a pooler is in between where the
+                setting of a session would be needed.
+        """
+        said = mentions(sql, self._stored.names) if sql is not None else _NOTHING
+        self._said, self._found, self._sql, self._due = said, found, sql or "", False
+        if session in (Session.FAILED, Session.LOST):
+            return
+        writes = bool(found & (WRITES | CALLS))
+        if not (said.all or (writes and (self._session or self._local))):
+            return
+        busy = session is Session.BUSY
+        if said.all and not self._stored.fresh and not busy:
+            yield from self._stored.check_tables()
+        if writes:
+            yield from self._set(session, opens=opens and not piped, pid=pid)
+        self._due = self._merges and self._may_read(said, found)
+        if self._due and piped:
+            self._due, self._said = False, _NOTHING
+            record_read(self._shim.covering(None, pid))
+
+    def _may_read(self, said: Mentions, found: int) -> bool:
+        """Whether a statement may show, or use, rows of the tables."""
+        return bool(said.all) and bool(found & READS) and not said.own
+
+    def _set(self, session: Session, *, opens: bool, pid: int) -> Asking[None]:
+        """Let what is written depend on the current lineage."""
+        text = stored_text(current())
+        until = self._shim.clock.hour() + int(config().horizon.total_seconds() // 3600) + 1
+        value = f"{until} {text} {superseded(text)}"
+        if value == (self._local or self._session):
+            return
+        if session is Session.BUSY:
+            lineage_not_stored(self._shim.datastore, "a write in a pipeline")
+        elif session is Session.OPEN:
+            self._local = _UNKNOWN
+            yield from self._send(f"SET LOCAL {SETTING} = '{value}'")
+            self._local = value  # If it was refused, the transaction has failed.
+        elif opens:
+            self._begin = value
+        else:
+            yield from self._check_direct(pid)
+            self._session = _UNKNOWN
+            if (yield from self._send(f"SET {SETTING} = '{value}'")):
+                self._session = value
+
+    def _check_direct(self, pid: int) -> Asking[None]:
+        if self._direct:
+            return
+        rows = yield "SELECT pg_backend_pid() AS backend"
+        if rows[0]["backend"] != str(pid):
+            raise ConfigurationError(
+                f"a pooler is before {self._shim.datastore!r}, behind which a session keeps no "
+                "setting: write to tables whose rows have stored lineages in a transaction"
+            )
+        self._direct = True
+
+    def _send(self, setting: str) -> Asking[bool]:
+        try:
+            yield setting
+        except Refused as error:
+            lineage_not_stored(self._shim.datastore, f"a write ({error})")
+            return False
+        return True
+
+    def begins(self) -> str:
+        """What to send with the BEGIN that the client sends now; nothing for the most."""
+        if not self._begin:
+            return ""
+        self._local, self._begin = self._begin, ""
+        return f"SET LOCAL {SETTING} = '{self._local}'"
+
+    def rolls_back(self) -> None:
+        """The client itself rolls back, perhaps to a savepoint: the setting may be undone."""
+        self._local = ""
+
+    def after(
+        self,
+        results: Collection[Any],
+        session: Session,
+        *,
+        failed: bool,
+        busy: bool,
+        pid: int,
+        spoken: Spoken | None,
+        escape: Callable[[bytes], bytes],
+    ) -> Asking[None] | None:
+        """What is left to ask after a call.
+
+        Args:
+            results: of libpq's, those that it received.
+            session: how the session stands now.
+            failed: whether the last one was an error.
+            busy: whether more of its replies are to come.
+            pid: as :meth:`before`.
+            spoken: the statement as it was sent; None where that is not known.
+            escape: makes a literal of bytes in the client's encoding.
+        """
+        said, found = self._said, self._found
+        if (
+            session in (Session.IDLE, Session.FAILED, Session.LOST)
+            or said.back
+            or found & (COMMITS | ENDS | TWO_PHASES)
+        ):
+            self._local = ""
+        self._begin = ""
+        if said.forgets:
+            self._session = self._local = _UNKNOWN
+        if failed or not self._merges:
+            self._said, self._due = _NOTHING, False
+        else:
+            self._take(results, spoken, busy=busy)
+        if busy:
+            if self._keys and self._midway is None:
+                self._midway = Midway(_unsampled(self._shim))
+                defer_read(self._midway)
+            return None
+        if not (self._keys or self._due):
+            return None
+        if session in (Session.FAILED, Session.LOST):
+            record_read(self._shim.covering(None, pid))
+            self._forget()
+            return None
+        same = session is Session.OPEN and not found & (COMMITS | ENDS | MANY | FETCHES)
+        return self._ask(pid, escape, same=same)
+
+    def _take(self, results: Collection[Any], spoken: Spoken | None, *, busy: bool) -> None:
+        """Note the keys that *results* show, and what they do not show."""
+        shown: set[int] = set()
+        rows = [result for result in results if result.nfields]
+        for result in rows:
+            shown |= self._keys_of(result)
+        said, self._said = self._said, self._said if busy and not rows else _NOTHING
+        if said is _NOTHING or (busy and not rows) or not self._due:
+            return
+        named = said.all if rows else said.sources
+        if rows and spoken is not None:
+            for oid, (name, table) in self._stored.tables.items():
+                if name in named:
+                    self._sought.setdefault(oid, set()).update(sought(spoken, table))
+        whole = {self._stored.tables[oid][0] for oid in shown}
+        if any(times > 1 or name not in whole for name, times in named.items()):
+            lineage_not_read(self._shim.datastore, self._sql[:40])
+        self._due = bool(named)
+
+    def _keys_of(self, result: Any) -> set[int]:
+        """The tables whose whole key *result* shows; its keys are noted."""
+        columns: dict[tuple[int, int], list[int]] = {}
+        known = self._stored.tables
+        for column in range(result.nfields):
+            if (oid := result.ftable(column)) in known:
+                self._due = not self._said.own
+                columns.setdefault((oid, result.ftablecol(column)), []).append(column)
+        if self._said.own or not columns:
+            return set()
+        whole: set[int] = set()
+        for oid in {oid for oid, _ in columns}:
+            table = known[oid][1]
+            places = [columns.get((oid, number), []) for number in table.numbers]
+            if all(places):
+                whole.add(oid)
+                keys = self._keys.setdefault(oid, set())
+                for chosen in product(*places):
+                    keys.update(key_values(result, chosen, table.types))
+        return whole
+
+    def _ask(self, pid: int, escape: Callable[[bytes], bytes], *, same: bool) -> Asking[None]:
+        """Ask for the lineages of the noted keys, and for the position that covers the read."""
+        questions = list(asking(self._noted(), escape, same=same)) or [nothing()]
+        *first, last = questions
+        found: list[Lineage] = []
+        try:
+            for question in first:
+                found += self._lineages((yield question))
+            state, rows = yield from look_beside(self._shim.look(), last)
+        except (Refused, LsnError):
+            found.append(self._shim.covering(None, pid))
+        else:
+            found += self._lineages(rows)
+            found.append(self._shim.covering(state, pid))
+        lineage = Lineage().merge(*found)
+        record_read(lineage)
+        if self._midway is not None:
+            self._midway.settle(lineage)
+        self._forget()
+
+    def _noted(self) -> Iterator[tuple[Table, bool, list[tuple[bytes, ...]]]]:
+        for shown, noted in ((True, self._keys), (False, self._sought)):
+            for oid, keys in noted.items():
+                if oid in self._stored.tables:
+                    ordered = sorted(keys if shown else keys - self._keys.get(oid, set()))
+                    for at in range(0, len(ordered), MOST_KEYS):
+                        yield self._stored.tables[oid][1], shown, ordered[at : at + MOST_KEYS]
+
+    def _lineages(self, rows: Rows) -> list[Lineage]:
+        row = rows[0]
+        if absent := int(row["absent"] or 0):
+            count("companion_absent", self._shim.datastore, absent)
+        if (texts := row["lineages"]) is None:
+            return []
+        return [stored_lineage(self._shim.datastore, one) for one in set(texts.split(SEPARATOR))]
+
+    def _forget(self) -> None:
+        self._keys, self._sought = {}, {}
+        self._due, self._midway = False, None
+
+
+def _unsampled(shim: BasePostgreSQLShim) -> Lineage:
+    return Lineage(incomplete=[(shim.datastore, "unsampled")])

@@ -1,0 +1,143 @@
+"""psycopg 3 connections that also store lineages with rows. Import only where psycopg is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from psycopg import pq
+
+from antipode_shims.postgresql._clients.psycopg import AsyncConnection, Shared, SyncConnection
+from antipode_shims.postgresql._clients.tap import Session
+from antipode_shims.postgresql._look import converse, converse_async
+from antipode_shims.postgresql._statements import meaning
+
+from .lineages import FORGET
+from .sought import Spoken
+
+if TYPE_CHECKING:
+    from antipode_shims.postgresql._clients.holding import Call
+    from antipode_shims.postgresql._look import Asking
+
+    from .lineages import StoredTap
+
+#: The generators after which a cursor has results, and whether these are all of its statement.
+_SHOWING = {
+    "_execute_gen": True,
+    "_executemany_gen_pipeline": True,
+    "_executemany_gen_no_pipeline": True,
+    "_declare_gen": True,
+    "_fetch_gen": False,
+    "_stream_fetchone_gen": False,
+}
+
+
+def shown_by(gen: Any) -> tuple[Any, bool]:
+    """The cursor that *gen* fills, and whether with all results of a statement."""
+    code = getattr(gen, "gi_code", None)
+    every = _SHOWING.get("" if code is None else code.co_name)
+    cursor = None if every is None else gen.gi_frame.f_locals.get("self")
+    return (cursor, bool(every)) if hasattr(cursor, "pgresult") else (None, False)
+
+
+class StoredShared(Shared[Any]):
+    """What both APIs share."""
+
+    _antipode: StoredTap  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def _antipode_before(self, call: Call) -> Asking[None]:
+        """What to ask and to set before a statement, once it may be sent."""
+        piping = self.pgconn.pipeline_status != pq.PipelineStatus.OFF
+        session = Session.BUSY if self._antipode_busy() else self._antipode_session()
+        functions = self._antipode.shim.readonly_functions
+        found = 0 if call.sql is None else meaning(call.sql, functions)
+        return self._antipode.stored.before(
+            call.sql,
+            found,
+            session,
+            opens=call.opens and call.cursor is not None,
+            piped=piping,
+            pid=self.pgconn.backend_pid,
+        )
+
+    def _antipode_with(self, command: str) -> str:
+        """With a BEGIN goes what the writes of its transaction depend on."""
+        stored = self._antipode.stored
+        if command.startswith("ROLLBACK"):
+            stored.rolls_back()
+        return stored.begins() if command.startswith("BEGIN") else ""
+
+    def _antipode_left(self, error: BaseException | None, call: Call | None) -> Any:
+        """What is left to ask now that a call is over: also for the lineages of its rows."""
+        tap = self._antipode
+        steps = super()._antipode_left(error, call)
+        (cursor, every), tap.shown = tap.shown, (None, False)
+        results: list[Any] = []
+        if cursor is not None and error is None:
+            results = cursor._results if every else [cursor.pgresult]  # noqa: SLF001
+        more = tap.stored.after(
+            [result for result in results if result is not None],
+            self._antipode_session(),
+            failed=error is not None,
+            busy=self._antipode_busy(),
+            pid=self.pgconn.backend_pid,
+            spoken=None if cursor is None else _spoken(cursor._query),  # noqa: SLF001
+            escape=pq.Escaping(self.pgconn).escape_literal,
+        )
+        return _both(steps, more) if steps is not None and more is not None else steps or more
+
+
+def _spoken(query: Any) -> Spoken | None:
+    """What the client made of a statement and its parameters."""
+    if query is None:
+        return None
+    binary = [each == pq.Format.BINARY for each in query.formats or ()]
+    return Spoken(bytes(query.query), query.params or (), binary)
+
+
+def _both(first: Asking[None], second: Asking[None]) -> Asking[None]:
+    yield from first
+    yield from second
+
+
+class SyncStoredConnection(StoredShared, SyncConnection[Any]):  # pyright: ignore[reportIncompatibleVariableOverride]
+    """Mixed into the class of an instrumented ``psycopg.Connection``."""
+
+    def wait(self, gen: Any, *args: Any, **options: Any) -> Any:
+        """Drive *gen*, and know which cursor it fills."""
+        if not self._antipode.own:
+            self._antipode.shown = shown_by(gen)
+        return super().wait(gen, *args, **options)
+
+    def _antipode_hold(self, call: Call) -> None:
+        super()._antipode_hold(call)
+        converse(self._antipode_before(call), self._antipode_ask)
+
+    lock: Any
+
+    def _antipode_forget(self) -> None:
+        """Let later writes of this connection have no lineage."""
+        if self._antipode.stored.held and self.pgconn.status == pq.ConnStatus.OK:
+            try:
+                with self.lock:
+                    self._antipode_ask(FORGET)
+            except Exception:  # noqa: BLE001 - what it still holds goes with it
+                self.pgconn.finish()
+
+
+class AsyncStoredConnection(StoredShared, AsyncConnection[Any]):  # pyright: ignore[reportIncompatibleVariableOverride]
+    """Mixed into the class of an instrumented ``psycopg.AsyncConnection``."""
+
+    async def wait(self, gen: Any, *args: Any, **options: Any) -> Any:
+        """Drive *gen*, and know which cursor it fills."""
+        if not self._antipode.own:
+            self._antipode.shown = shown_by(gen)
+        return await super().wait(gen, *args, **options)
+
+    async def _antipode_hold(self, call: Call) -> None:
+        await super()._antipode_hold(call)
+        await converse_async(self._antipode_before(call), self._antipode_ask)
+
+    def _antipode_forget(self) -> None:
+        """Let later writes of this connection have no lineage: nobody can wait here to say so."""
+        if self._antipode.stored.held:
+            self.pgconn.finish()

@@ -1,0 +1,520 @@
+"""Lineages stored with the application's own rows, by psycopg 3."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.rows import dict_row
+
+import antipode
+from antipode import ConfigurationError, Lineage
+from antipode.shim import encode
+from antipode.telemetry import Metric, metrics
+from antipode_shims import postgresql
+from antipode_testing import LagProxy
+from tests.integration.postgresql._beside import CAUSE, OTHER, grave, make_table, moving, texts
+from tests.integration.postgresql._clients import DATASTORE
+
+if TYPE_CHECKING:
+    from tests.integration.postgresql._clients import Clients
+
+pytestmark = pytest.mark.store("postgresql")
+BESIDE: dict[str, Any] = {"lineage": "beside", "tables": ["orders"]}
+INSERT = "INSERT INTO orders VALUES (%s, %s)"
+READ = "SELECT * FROM orders WHERE id = 1"
+
+
+@pytest.fixture
+def orders(clients: Clients, capsys: pytest.CaptureFixture[str]) -> Clients:
+    """With a migrated table of orders."""
+    make_table(clients, capsys, "id int PRIMARY KEY, body text")
+    return clients
+
+
+def write(connection: Any, statement: str = INSERT, values: Any = (1, "x"), *causes: Any) -> None:
+    """Write what depends on *causes*, in a transaction unless there are none."""
+    with antipode.scope(Lineage(causes or (CAUSE,))):
+        connection.execute(statement, values)
+        connection.commit()
+
+
+def found(connection: Any, statement: Any = READ, values: Any = None, **options: Any) -> Lineage:
+    """What a reader depends on afterwards; the position that covers the read is left out."""
+    with antipode.scope() as scope:
+        connection.execute(statement, values, **options).fetchall()
+        connection.commit()
+        seen = scope.lineage
+    covering = [each for each in seen if each.datastore == DATASTORE]
+    assert len(covering) == 1, seen
+    assert covering[0].covering
+    return Lineage([each for each in seen if each not in covering], incomplete=seen.incomplete)
+
+
+@pytest.mark.parametrize("autocommit", [False, True])
+def test_a_reader_depends_on_what_its_writer_did(orders: Clients, *, autocommit: bool) -> None:
+    """At the primary and at the standby; the position of the read covers it."""
+    writer = orders.writer(autocommit=autocommit, **BESIDE)
+    write(writer)
+    assert found(writer) == Lineage([CAUSE])
+    orders.topology.wait_replicated()
+    reader = orders.reader(autocommit=autocommit, **BESIDE)
+    assert found(reader) == Lineage([CAUSE])
+
+
+@pytest.mark.parametrize("autocommit", [False, True])
+def test_each_write_has_its_own_requests_lineage(orders: Clients, *, autocommit: bool) -> None:
+    """Also after others of the same connection, and after transactions that were rolled back."""
+    writer, plain = orders.writer(autocommit=autocommit, **BESIDE), orders.plain(autocommit=True)
+    write(writer, INSERT, (1, "x"), CAUSE)
+    write(writer, INSERT, (2, "x"), OTHER)
+    assert texts(plain, 1) == [encode(Lineage([CAUSE]))]
+    assert texts(plain, 2) == [encode(Lineage([OTHER]))]
+    with antipode.scope(Lineage([CAUSE])):
+        writer.execute(INSERT, (3, "x"))
+        writer.rollback()
+    write(writer, INSERT, (4, "x"), CAUSE)
+    assert texts(plain, 4) == [encode(Lineage([CAUSE]))]
+    write(writer, INSERT, (6, "x"), CAUSE)
+    assert texts(plain, 6) == [encode(Lineage([CAUSE]))]
+    writer.execute(INSERT, (5, "x"))
+    writer.commit()
+    assert texts(plain, 5) == [encode(Lineage())]
+
+
+def by_statements(writer: Any) -> None:
+    """Write, and roll back to before it."""
+    writer.execute("SAVEPOINT a")
+    writer.execute(INSERT, (1, "x"))
+    writer.execute("ROLLBACK TO SAVEPOINT a")
+
+
+def by_block(writer: Any) -> None:
+    """The same by the client's own block."""
+    with writer.transaction(force_rollback=True):
+        writer.execute(INSERT, (1, "x"))
+
+
+def by_error(writer: Any) -> None:
+    """The same by an error in one."""
+    with pytest.raises(psycopg.errors.UniqueViolation), writer.transaction():
+        writer.cursor().executemany(INSERT, [(1, "x"), (1, "x")])
+
+
+def by_chain(writer: Any) -> None:
+    """A transaction after another, in one statement."""
+    writer.execute(INSERT, (1, "x"))
+    writer.execute("ROLLBACK AND CHAIN")
+
+
+@pytest.mark.parametrize("undo", [by_statements, by_block, by_error, by_chain])
+def test_a_rollback_takes_the_setting_back(orders: Clients, undo: Any) -> None:
+    """What is written after it, in the same transaction, still has its lineage."""
+    writer, plain = orders.writer(**BESIDE), orders.plain(autocommit=True)
+    with antipode.scope(Lineage([CAUSE])):
+        writer.execute("SELECT 1")
+        undo(writer)
+        writer.execute(INSERT, (2, "x"))
+        writer.commit()
+    assert plain.execute("SELECT id FROM orders").fetchall() == [(2,)]
+    assert texts(plain, 2) == [encode(Lineage([CAUSE]))]
+
+
+def test_updates_merge_and_deletions_are_found(orders: Clients) -> None:
+    """Of plain clients too; a tombstone has what the row had."""
+    writer, plain = orders.writer(**BESIDE), orders.plain(autocommit=True)
+    write(writer)
+    write(writer, "UPDATE orders SET body = %s WHERE id = %s", ("y", 1), OTHER)
+    assert found(writer) == Lineage([CAUSE, OTHER])
+    plain.execute("UPDATE orders SET body = 'z'")
+    assert found(writer) == Lineage([CAUSE, OTHER])
+    write(writer, "DELETE FROM orders WHERE id = %s", (1,), moving(9))
+    assert grave(plain)
+
+
+@pytest.mark.parametrize("binary", [False, True])
+@pytest.mark.parametrize(
+    ("statement", "values"),
+    [
+        (READ, None),
+        ("SELECT body FROM orders WHERE orders.id = %s", (1,)),
+        ('SELECT * FROM "orders" WHERE "orders"."id" IN (%s, %s)', (7, 1)),
+        ("SELECT * FROM orders o WHERE body > 'a' AND o.id = %(key)s::int", {"key": 1}),
+        ("SELECT count(*) FROM orders WHERE id = '01'", None),
+        ("SELECT body FROM orders WHERE id = %b", (1,)),
+    ],
+)
+@pytest.mark.parametrize("factory", [psycopg.Cursor, psycopg.ClientCursor])
+def test_who_finds_nothing_depends_on_the_deletion(
+    orders: Clients, factory: Any, statement: str, values: Any, *, binary: bool
+) -> None:
+    """A row that is sought by its whole key, with literals or parameters."""
+    if factory is psycopg.ClientCursor and (binary or "%b" in statement):
+        pytest.skip("it knows text alone")
+    writer = orders.writer(**BESIDE)
+    writer.cursor_factory = factory
+    write(writer)
+    write(writer, "DELETE FROM orders WHERE id = %s", (1,), OTHER)
+    assert found(writer, statement, values, **({"binary": True} if binary else {})) == Lineage(
+        [CAUSE, OTHER]
+    )
+
+
+def test_a_row_that_goes_between_the_read_and_the_question(orders: Clients) -> None:
+    """Its lineage is found among the deletions, also where another row is there by then."""
+    writer, reader = orders.writer(**BESIDE), orders.writer(autocommit=True, **BESIDE)
+    write(writer)
+    found(reader)
+    asks = type(reader)._antipode_ask
+
+    def late(text: str) -> Any:
+        plain = orders.plain(autocommit=True)
+        plain.execute("DELETE FROM orders")
+        plain.execute("INSERT INTO orders VALUES (1, 'again')")
+        return asks(reader, text)
+
+    reader._antipode_ask = late
+    assert found(reader) == Lineage([CAUSE])
+    del reader._antipode_ask
+
+
+def unread() -> int:
+    """How many statements did not show their rows' lineages."""
+    return metrics().get(Metric("unread_lineage", DATASTORE), 0)
+
+
+def test_a_connection_that_is_lost_before_the_question(orders: Clients) -> None:
+    """The read was answered, and its lineage is not: it is marked."""
+    with LagProxy(orders.topology.primary) as link:
+        reader = orders.writer(link.address, autocommit=True, **BESIDE)
+        write(reader)
+        found(reader)
+        asks = type(reader)._antipode_ask
+
+        def late(text: str) -> Any:
+            link.cut()
+            return asks(reader, text)
+
+        reader._antipode_ask = late
+        with antipode.scope() as scope:
+            assert reader.execute(READ).fetchall() == [(1, "x")]
+            assert (DATASTORE, "unsampled") in scope.lineage.incomplete
+        orders.close()
+
+
+@pytest.mark.parametrize("binary", [False, True])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        READ,
+        b"SELECT body, id FROM orders",
+        sql.SQL("SELECT id AS other FROM public.orders o"),
+        'SELECT "orders"."id", "orders"."body" FROM "orders" WHERE "orders"."id" = 1',
+        "SELECT o.id, c.n FROM orders o JOIN (VALUES (1)) AS c (n) ON c.n = o.id",
+        "SELECT id, count(*) FROM orders GROUP BY id",
+        "SELECT s.id FROM (SELECT id FROM orders) AS s",
+        "WITH s AS (SELECT * FROM orders) SELECT * FROM s",
+        "UPDATE orders SET body = 'z' RETURNING id",
+        "SELECT * FROM orders FOR UPDATE",
+        "TABLE orders",
+        "SELECT c.n, o.id FROM (VALUES (1), (2)) AS c (n) LEFT JOIN orders o ON o.id = c.n",
+    ],
+)
+def test_what_shows_the_key_finds_the_lineage(
+    orders: Clients, statement: Any, *, binary: bool
+) -> None:
+    """However it is written, and whatever its columns are called."""
+    writer = orders.writer(**BESIDE)
+    write(writer)
+    before = unread()
+    with antipode.scope() as scope:
+        assert writer.execute(statement, binary=binary).fetchall()
+        writer.rollback()
+        assert CAUSE in scope.lineage
+    assert unread() == before
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT body FROM orders",
+        "SELECT count(*) FROM orders",
+        "SELECT id FROM orders UNION SELECT 2",
+        "SELECT id + 0 FROM orders",
+        "SELECT 1 WHERE EXISTS (SELECT FROM orders)",
+        "SELECT a.id, b.body FROM orders a JOIN orders b ON a.id = b.id",
+    ],
+)
+def test_what_hides_the_rows_is_counted(orders: Clients, statement: str) -> None:
+    """It has a position that covers it, and says that the lineages are not read."""
+    writer = orders.writer(**BESIDE)
+    write(writer)
+    before = unread()
+    assert set(found(writer, statement)) <= {CAUSE}
+    assert unread() == before + 1
+    writer.execute("UPDATE orders SET body = 'z' RETURNING body")
+    assert unread() == before + 2
+
+
+def test_server_cursors_and_streams(orders: Clients) -> None:
+    """Rows count when they are fetched; in the middle of a stream nobody can ask."""
+    writer = orders.writer(**BESIDE)
+    for key, cause in enumerate((CAUSE, OTHER)):
+        write(writer, INSERT, (key, "x"), cause)
+    with antipode.scope() as scope:
+        with writer.cursor("named", row_factory=dict_row) as cursor:
+            cursor.execute("SELECT * FROM orders ORDER BY id")
+            assert CAUSE not in scope.lineage
+            assert cursor.fetchone()["id"] == 0
+            assert CAUSE in scope.lineage
+            assert OTHER not in scope.lineage
+            cursor.fetchall()
+            assert OTHER in scope.lineage
+        writer.commit()
+    with antipode.scope() as scope:
+        for _ in writer.cursor().stream("SELECT * FROM orders ORDER BY id"):
+            pass
+        assert {CAUSE, OTHER} <= set(scope.lineage)
+        assert not scope.lineage.incomplete
+        writer.commit()
+    with antipode.scope() as scope:
+        rows = writer.cursor().stream("SELECT * FROM orders ORDER BY id")
+        next(rows)
+        assert scope.lineage.incomplete == {(DATASTORE, "unsampled")}
+        list(rows)
+        writer.commit()
+        assert {CAUSE, OTHER} <= set(scope.lineage)
+
+
+def test_bulk_writes_and_reads(orders: Clients) -> None:
+    """`executemany`, COPY, and thousands of rows."""
+    writer = orders.writer(**BESIDE)
+    with antipode.scope(Lineage([CAUSE])):
+        writer.cursor().executemany(INSERT, [(key, "x") for key in range(3000)])
+        writer.commit()
+    with antipode.scope(Lineage([OTHER])):
+        with writer.cursor().copy("COPY orders FROM STDIN") as copy:
+            copy.write_row((3000, "x"))
+        writer.commit()
+    assert found(writer, "SELECT * FROM orders") == Lineage([CAUSE, OTHER])
+    assert found(writer, "SELECT * FROM orders WHERE id > 2999") == Lineage([OTHER])
+
+
+def test_what_leaves_no_result_is_counted(orders: Clients) -> None:
+    """COPY, and rows that go into other tables: their reads are covered."""
+    writer = orders.writer(**BESIDE)
+    write(writer)
+    for statement in (
+        "CREATE TEMP TABLE other AS SELECT * FROM orders",
+        "INSERT INTO other SELECT * FROM orders",
+    ):
+        before = unread()
+        with antipode.scope() as scope:
+            writer.execute(statement)
+            assert [each.covering for each in scope.lineage] == [True], statement
+        assert unread() == before + 1
+    before = unread()
+    with antipode.scope() as scope, writer.cursor().copy("COPY orders TO STDOUT") as copy:
+        assert list(copy)
+    assert [each.covering for each in scope.lineage] == [True]
+    assert unread() == before + 1
+    before = unread()
+    writer.execute("INSERT INTO orders VALUES (5, 'x') RETURNING id")
+    writer.execute("UPDATE orders SET body = 'y' WHERE id = 5")
+    assert unread() == before
+
+
+def test_prepared_statements(orders: Clients) -> None:
+    """The server describes their results once; their rows count each time."""
+    writer = orders.writer(**BESIDE)
+    write(writer)
+    for _ in range(3):
+        assert found(writer, "SELECT * FROM orders WHERE id = %s", (1,), prepare=True) == Lineage(
+            [CAUSE]
+        )
+
+
+def test_pipelines(orders: Clients) -> None:
+    """What is read there is marked; what is written has its lineage where nothing is in flight."""
+    writer, plain = orders.writer(**BESIDE), orders.plain(autocommit=True)
+    with antipode.scope(Lineage([CAUSE])) as scope:
+        with writer.pipeline():
+            writer.execute(INSERT, (1, "x"))
+            writer.execute(INSERT, (2, "x"))
+            cursor = writer.execute(READ)
+        assert cursor.fetchall() == [(1, "x")]
+        writer.commit()
+        assert (DATASTORE, "unsampled") in scope.lineage.incomplete
+    assert texts(plain, 1) == texts(plain, 2) == [encode(Lineage([CAUSE]))]
+
+
+def test_a_read_that_fails_depends_on_nothing(orders: Clients) -> None:
+    """And the transaction fails as a plain client's does."""
+    writer = orders.writer(**BESIDE)
+    write(writer)
+    with antipode.scope() as scope:
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            writer.execute("SELECT id / 0 FROM orders")
+        with pytest.raises(psycopg.errors.InFailedSqlTransaction):
+            writer.execute(READ)
+        writer.rollback()
+        assert scope.lineage == Lineage()
+
+
+def test_a_write_opens_its_transaction_in_one_packet(orders: Clients) -> None:
+    """Its lineage goes with the BEGIN, and in REPEATABLE READ takes no snapshot."""
+    with LagProxy(orders.topology.primary) as counted:
+        plain, writer = orders.plain(counted.address), orders.writer(counted.address, **BESIDE)
+        cost = []
+        for each in (plain, writer):
+            for key in range(3):
+                before = counted.traffic().exchanges
+                with antipode.scope(Lineage([moving(key)])):
+                    each.execute("DELETE FROM orders")
+                    each.execute(INSERT, (1, "x"))
+                    each.commit()
+                spent = counted.traffic().exchanges - before
+            cost.append(spent)
+        assert cost[0] == cost[1]
+        writer.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        with antipode.scope(Lineage([CAUSE])):
+            writer.execute("UPDATE orders SET body = 'y'")
+            writer.commit()
+        assert texts(orders.plain(autocommit=True))[0] == encode(Lineage([CAUSE]))
+        orders.close()
+
+
+def test_one_question_for_a_read(orders: Clients) -> None:
+    """For the lineages of its rows, and the position."""
+    with LagProxy(orders.topology.primary) as counted:
+        writer = orders.writer(counted.address, autocommit=True, **BESIDE)
+        write(writer)
+        found(writer)
+        before = counted.traffic().exchanges
+        found(writer)
+        assert counted.traffic().exchanges - before == 2
+        before = counted.traffic().exchanges
+        writer.execute("SELECT 1")
+        assert counted.traffic().exchanges - before == 1
+        orders.close()
+
+
+def test_uninstrumented_it_is_plain_again(orders: Clients) -> None:
+    """Its later writes store nothing."""
+    writer, plain = orders.writer(autocommit=True, **BESIDE), orders.plain(autocommit=True)
+    write(writer)
+    postgresql.uninstrument_connection(writer)
+    writer.execute(INSERT, (2, "x"))
+    assert texts(plain, 2) == []
+    assert type(writer) is psycopg.Connection
+
+
+def test_reads_may_be_ignored(orders: Clients) -> None:
+    """Nothing is asked, and nothing enters."""
+    writer = orders.writer(on_read="ignore", **BESIDE)
+    write(writer)
+    with antipode.scope() as scope:
+        writer.execute(READ).fetchall()
+        writer.commit()
+        assert scope.lineage == Lineage()
+
+
+def test_what_was_not_migrated_is_an_error(orders: Clients) -> None:
+    """Which names what to run, before the statement is sent; as are other clients."""
+    orders.topology.execute("DROP TABLE IF EXISTS plain")
+    orders.topology.execute("CREATE TABLE plain (id int PRIMARY KEY)")
+    writer = orders.writer(lineage="beside", tables=["plain"])
+    with pytest.raises(ConfigurationError, match=r"lacks the side table plain_ap.*migration plain"):
+        writer.execute("INSERT INTO plain VALUES (1)")
+    assert writer.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+    with pytest.raises(ConfigurationError, match="tables="):
+        orders.writer(lineage="beside")
+    orders.topology.execute("DROP TABLE plain")
+    psycopg2 = pytest.importorskip("psycopg2")
+    made = postgresql.connection_factory(datastore=DATASTORE, **BESIDE)
+    with pytest.raises(ConfigurationError, match="psycopg 3"):
+        psycopg2.connect(orders.topology.url(), connection_factory=made)
+
+
+@pytest.mark.parametrize("binary", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "key"),
+    [
+        ("bigint", -(2**40)),
+        ("smallint", 7),
+        ("text", "Zoë 'x\\"),
+        ("varchar(20)", ""),
+        ("boolean", True),
+        ("uuid", UUID("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11")),
+    ],
+)
+def test_keys_of_any_kind(
+    clients: Clients, capsys: pytest.CaptureFixture[str], kind: str, key: object, *, binary: bool
+) -> None:
+    """In text and in binary, in the client's own encoding, whatever backslashes mean to it."""
+    make_table(clients, capsys, f"id {kind}, n int, PRIMARY KEY (n, id)")
+    writer = clients.writer(**BESIDE)
+    write(writer, "INSERT INTO orders VALUES (%s, 1)", (key,))
+    statement = "SELECT id, n FROM orders"
+    assert found(writer, statement, binary=binary) == Lineage([CAUSE])
+    writer.execute("SET client_encoding TO 'LATIN1'")
+    writer.execute("SET standard_conforming_strings TO off")
+    writer.commit()
+    assert found(writer, statement, binary=binary) == Lineage([CAUSE])
+
+
+async def test_asyncio(orders: Clients) -> None:
+    """The same: writes, reads, cursors, streams."""
+    connection = await psycopg.AsyncConnection.connect(orders.topology.url())
+    postgresql.instrument_connection(connection, datastore=DATASTORE, **BESIDE)
+    async with connection:
+        with antipode.scope(Lineage([CAUSE])):
+            await connection.execute(INSERT, (1, "x"))
+            await connection.commit()
+        await connection.set_autocommit(True)
+        with antipode.scope(Lineage([OTHER])):
+            await connection.execute(INSERT, (2, "x"))
+        await connection.set_autocommit(False)
+        with antipode.scope() as scope:
+            await (await connection.execute(READ)).fetchall()
+            assert CAUSE in scope.lineage
+            assert OTHER not in scope.lineage
+            async with connection.cursor("named") as cursor:
+                await cursor.execute("SELECT * FROM orders WHERE id = 2")
+                assert await cursor.fetchall() == [(2, "x")]
+            assert OTHER in scope.lineage
+            assert not scope.lineage.incomplete
+        with antipode.scope() as scope:
+            async for _ in connection.cursor().stream("SELECT * FROM orders"):
+                pass
+            assert {CAUSE, OTHER} <= set(scope.lineage)
+        await connection.commit()
+
+
+def test_in_repeatable_read(orders: Clients) -> None:
+    """What lies beside a row is of the snapshot that the row is of."""
+    writer, reader = orders.writer(**BESIDE), orders.writer(**BESIDE)
+    write(writer)
+    reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+    with antipode.scope() as scope:
+        reader.execute(READ).fetchall()
+        write(writer, "UPDATE orders SET body = %s WHERE id = %s", ("y", 1), OTHER)
+        reader.execute(READ).fetchall()
+        reader.commit()
+        assert CAUSE in scope.lineage
+        assert OTHER not in scope.lineage
+
+
+def test_a_table_that_is_made_anew(orders: Clients, capsys: pytest.CaptureFixture[str]) -> None:
+    """Is another to the server: until it is asked again, that is counted, never silent."""
+    writer = orders.writer(**BESIDE)
+    write(writer)
+    found(writer)
+    make_table(orders, capsys, "id int PRIMARY KEY, body text")
+    write(writer)
+    before = unread()
+    missed = found(writer, "SELECT * FROM orders") == Lineage()
+    assert unread() == before + missed
