@@ -21,6 +21,12 @@ PAIRS = Table("public", "pairs", 1, ("a", "the b"), (1, 2), (23, 25))
         ("SELECT * FROM orders FOR UPDATE OF orders", {"orders": 1}, {"orders": 1}),
         ("SELECT * FROM my_orders, orders_ap, orders$", {}, {}),
         ("SELECT 'orders' -- orders\n/* orders */", {}, {}),
+        ("/* a */ UPDATE orders SET id = 1", {"orders": 1}, {}),
+        ("SELECT E'it\\'s' FROM orders WHERE a <> 'y'", {"orders": 1}, {"orders": 1}),
+        ("SELECT 'a\\b' FROM orders WHERE a <> 'y'", {"orders": 1}, {"orders": 1}),
+        ("SELECT $$it's$$ FROM orders WHERE a <> 'y'", {"orders": 1}, {"orders": 1}),
+        ("""SELECT 1 AS "it's" FROM orders WHERE a <> 'y'""", {"orders": 1}, {"orders": 1}),
+        ("DO $$ BEGIN DELETE FROM orders; END $$", {"orders": 1}, {"orders": 1}),
         ("UPDATE orders SET id = 1 WHERE orders.id = 2", {"orders": 1}, {}),
         ("DELETE FROM ONLY orders USING items", {"orders": 1, "shop.items": 1}, {"shop.items": 1}),
         ('INSERT INTO "public"."orders" SELECT * FROM orders', {"orders": 2}, {"orders": 1}),
@@ -39,6 +45,8 @@ def test_mentions(sql: str, every: dict[str, int], sources: dict[str, int]) -> N
         ("insert into orders values (1) on conflict (id) do nothing returning id", False),
         ("INSERT INTO orders SELECT * FROM items RETURNING id", False),
         ("UPDATE orders SET a = 1 RETURNING id", False),
+        ("INSERT INTO orders VALUES (1); DELETE FROM orders RETURNING id", False),
+        ("INSERT INTO orders VALUES (1) RETURNING id; ", True),
     ],
 )
 def test_what_an_insert_returns_is_its_own(sql: str, *, own: bool) -> None:
@@ -52,6 +60,8 @@ def test_what_ends_a_setting() -> None:
     assert mentions("reset all", ()).forgets
     assert mentions("SET antipode.lineage = ''", ()).forgets
     assert mentions("rollback to savepoint a", ()).back
+    assert mentions("/* a */ ROLLBACK TO a", ()).back
+    assert mentions("SELECT 1; ROLLBACK TO a", ()).back
     assert not mentions("SELECT 1", ()).forgets
 
 

@@ -91,14 +91,9 @@ def meaning(sql: str, readonly: frozenset[str] = frozenset()) -> int:
         sql: the statements.
         readonly: further functions that write nothing, in small letters.
     """
-    plain = sql
-    if _HIDES.search(sql) is not None:
-        plain = _HIDDEN.sub(_blank, sql)
-        while (inner := _HIDDEN.sub(_blank, plain)) != plain:  # Comments within comments.
-            plain = inner
-        rest = plain.replace("''", "").replace('""', "")
-        if any(mark in rest for mark in ("'", '"', "/*", "*/")):
-            return ANYTHING | MANY
+    plain = unhidden(sql, _blank)
+    if plain is None:
+        return ANYTHING | MANY
     if ";" not in plain:
         return _one(plain, readonly)
     parts = [part for part in plain.split(";") if part.strip()]
@@ -106,6 +101,17 @@ def meaning(sql: str, readonly: frozenset[str] = frozenset()) -> int:
     for part in parts:
         found |= _one(part, readonly)
     return found | MANY if len(parts) > 1 else found
+
+
+def unhidden(sql: str, blank: Callable[[re.Match[str]], str]) -> str | None:
+    """A text in which *blank* replaces what hides words; None where one cannot tell."""
+    if _HIDES.search(sql) is None:
+        return sql
+    plain = _HIDDEN.sub(blank, sql)
+    while (inner := _HIDDEN.sub(blank, plain)) != plain:  # Comments within comments.
+        plain = inner
+    rest = _HIDDEN.sub("", plain)
+    return None if any(mark in rest for mark in ("'", '"', "/*", "*/")) else plain
 
 
 def unknown_functions(sql: str, readonly: frozenset[str] = frozenset()) -> frozenset[str]:

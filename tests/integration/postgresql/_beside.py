@@ -5,14 +5,20 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from antipode import WriteId
+import antipode
+from antipode import Lineage, WriteId
+from antipode.telemetry import Metric, metrics
 from antipode_shims.postgresql.__main__ import main
+from tests.integration.postgresql._clients import DATASTORE
 
 if TYPE_CHECKING:
     import pytest
 
     from tests.integration.postgresql._clients import Clients
 
+BESIDE: dict[str, Any] = {"lineage": "beside", "tables": ["orders"]}
+INSERT = "INSERT INTO orders VALUES (%s, %s)"
+READ = "SELECT * FROM orders WHERE id = 1"
 CAUSE = WriteId("elsewhere", "log", 7, written_hour=490_000)
 OTHER = WriteId("elsewhere", "log2", 9, written_hour=490_000)
 
@@ -80,3 +86,27 @@ def grave(connection: Any, key: object = 1, table: str = "orders") -> list[str]:
     sql = "SELECT l FROM antipode_tombstone WHERE t = %s AND k = %s"
     rows = connection.execute(sql, (table, str(key).encode())).fetchall()
     return rows[0][0].split(",") if rows else []
+
+
+def write(connection: Any, statement: str = INSERT, values: Any = (1, "x"), *causes: Any) -> None:
+    """Write what depends on *causes*, in a transaction unless there are none."""
+    with antipode.scope(Lineage(causes or (CAUSE,))):
+        connection.execute(statement, values)
+        connection.commit()
+
+
+def found(connection: Any, statement: Any = READ, values: Any = None, **options: Any) -> Lineage:
+    """What a reader depends on afterwards; the position that covers the read is left out."""
+    with antipode.scope() as scope:
+        connection.execute(statement, values, **options).fetchall()
+        connection.commit()
+        seen = scope.lineage
+    covering = [each for each in seen if each.datastore == DATASTORE]
+    assert len(covering) == 1, seen
+    assert covering[0].covering
+    return Lineage([each for each in seen if each not in covering], incomplete=seen.incomplete)
+
+
+def unread() -> int:
+    """How many statements did not show their rows' lineages."""
+    return metrics().get(Metric("unread_lineage", DATASTORE), 0)

@@ -13,19 +13,28 @@ from psycopg.rows import dict_row
 import antipode
 from antipode import ConfigurationError, Lineage
 from antipode.shim import encode
-from antipode.telemetry import Metric, metrics
 from antipode_shims import postgresql
 from antipode_testing import LagProxy
-from tests.integration.postgresql._beside import CAUSE, OTHER, grave, make_table, moving, texts
+from tests.integration.postgresql._beside import (
+    BESIDE,
+    CAUSE,
+    INSERT,
+    OTHER,
+    READ,
+    found,
+    grave,
+    make_table,
+    moving,
+    texts,
+    unread,
+    write,
+)
 from tests.integration.postgresql._clients import DATASTORE
 
 if TYPE_CHECKING:
     from tests.integration.postgresql._clients import Clients
 
 pytestmark = pytest.mark.store("postgresql")
-BESIDE: dict[str, Any] = {"lineage": "beside", "tables": ["orders"]}
-INSERT = "INSERT INTO orders VALUES (%s, %s)"
-READ = "SELECT * FROM orders WHERE id = 1"
 
 
 @pytest.fixture
@@ -33,25 +42,6 @@ def orders(clients: Clients, capsys: pytest.CaptureFixture[str]) -> Clients:
     """With a migrated table of orders."""
     make_table(clients, capsys, "id int PRIMARY KEY, body text")
     return clients
-
-
-def write(connection: Any, statement: str = INSERT, values: Any = (1, "x"), *causes: Any) -> None:
-    """Write what depends on *causes*, in a transaction unless there are none."""
-    with antipode.scope(Lineage(causes or (CAUSE,))):
-        connection.execute(statement, values)
-        connection.commit()
-
-
-def found(connection: Any, statement: Any = READ, values: Any = None, **options: Any) -> Lineage:
-    """What a reader depends on afterwards; the position that covers the read is left out."""
-    with antipode.scope() as scope:
-        connection.execute(statement, values, **options).fetchall()
-        connection.commit()
-        seen = scope.lineage
-    covering = [each for each in seen if each.datastore == DATASTORE]
-    assert len(covering) == 1, seen
-    assert covering[0].covering
-    return Lineage([each for each in seen if each not in covering], incomplete=seen.incomplete)
 
 
 @pytest.mark.parametrize("autocommit", [False, True])
@@ -135,6 +125,7 @@ def test_updates_merge_and_deletions_are_found(orders: Clients) -> None:
     assert grave(plain)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("binary", [False, True])
 @pytest.mark.parametrize(
     ("statement", "values"),
@@ -181,11 +172,6 @@ def test_a_row_that_goes_between_the_read_and_the_question(orders: Clients) -> N
     del reader._antipode_ask
 
 
-def unread() -> int:
-    """How many statements did not show their rows' lineages."""
-    return metrics().get(Metric("unread_lineage", DATASTORE), 0)
-
-
 def test_a_connection_that_is_lost_before_the_question(orders: Clients) -> None:
     """The read was answered, and its lineage is not: it is marked."""
     with LagProxy(orders.topology.primary) as link:
@@ -205,6 +191,7 @@ def test_a_connection_that_is_lost_before_the_question(orders: Clients) -> None:
         orders.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("binary", [False, True])
 @pytest.mark.parametrize(
     "statement",
@@ -439,6 +426,7 @@ def test_what_was_not_migrated_is_an_error(orders: Clients) -> None:
         psycopg2.connect(orders.topology.url(), connection_factory=made)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("binary", [False, True])
 @pytest.mark.parametrize(
     ("kind", "key"),

@@ -24,7 +24,7 @@ from tests.integration.postgresql.test_pgbouncer import pooled
 if TYPE_CHECKING:
     from tests.integration.postgresql._clients import Clients
 
-pytestmark = pytest.mark.store("postgresql")
+pytestmark = [pytest.mark.store("postgresql"), pytest.mark.slow]
 BESIDE: dict[str, Any] = {"datastore": DATASTORE, "lineage": "beside", "tables": ["orders"]}
 
 
@@ -195,7 +195,6 @@ print(json.dumps(seen))
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("binding", ["bound", "merged"])
 def test_django(orders: Clients, binding: str) -> None:
     """Models: saved, loaded, iterated over, deleted."""

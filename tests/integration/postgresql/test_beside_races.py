@@ -17,7 +17,7 @@ from tests.integration.postgresql._clients import DATASTORE
 if TYPE_CHECKING:
     from tests.integration.postgresql._clients import Clients
 
-pytestmark = pytest.mark.store("postgresql")
+pytestmark = [pytest.mark.store("postgresql"), pytest.mark.slow]
 BESIDE: dict[str, Any] = {"lineage": "beside", "tables": ["orders"]}
 WRITERS, KEYS, WRITES, READS = 3, 3, 150, 150
 _REFUSED = (psycopg.errors.UniqueViolation, psycopg.errors.DeadlockDetected)
@@ -68,7 +68,6 @@ def read(connection: Any, rolls: random.Random) -> int:
     return seen
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_no_reader_loses_a_cause(
     clients: Clients, capsys: pytest.CaptureFixture[str], seed: int

@@ -23,7 +23,7 @@ from tests.integration.postgresql._beside import (
 if TYPE_CHECKING:
     from tests.integration.postgresql._clients import Clients
 
-pytestmark = pytest.mark.store("postgresql")
+pytestmark = [pytest.mark.store("postgresql"), pytest.mark.slow]
 HOUR = 999_999
 
 

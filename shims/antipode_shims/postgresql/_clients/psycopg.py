@@ -103,7 +103,7 @@ class Shared(Generic[RowT]):
 
     def _exec_command(self, command: Any, *args: Any, **options: Any) -> Any:
         """A command of the client's own, such as BEGIN; COMMIT goes with its questions."""
-        tap = self._antipode
+        tap, more = self._antipode, ""
         text = command if isinstance(command, str) else None
         if isinstance(command, bytes):
             text = command.decode()
@@ -112,14 +112,18 @@ class Shared(Generic[RowT]):
         session = self._antipode_session()
         if not tap.own:
             tap.sends(text or "", session)
+            more = self._antipode_with(text or "")
             off = self.pgconn.pipeline_status == pq.PipelineStatus.OFF
             together = text == "COMMIT" and session is Session.OPEN and off
             if together and not self._antipode_standby():
                 return (yield from self._antipode_commit())
-            if (more := self._antipode_with(text or "")) and off:
+            if more and off:
                 return (yield from self._antipode_together(f"{text}; {more}"))
         plain: Any = super()
-        return (yield from plain._exec_command(command, *args, **options))  # noqa: SLF001
+        result = yield from plain._exec_command(command, *args, **options)  # noqa: SLF001
+        if more:
+            yield from plain._exec_command(more)  # noqa: SLF001 - it is queued as well
+        return result
 
     def _antipode_with(self, command: str) -> str:
         """What goes in one packet with a command of the client's own, after it; mostly nothing."""
@@ -178,7 +182,8 @@ class Shared(Generic[RowT]):
         gen = self._antipode_sending(text.encode("utf-8", "surrogateescape"))
         last = yield from _bounded(gen, self._antipode.until_s)
         if last.status == _FATAL:
-            raise refusal(last, pq)
+            error = psycopg.errors.error_from_result(last, encoding=self.info.encoding)
+            raise refusal(last, pq) from error
         return rows_of(last)
 
     def _antipode_sending(self, text: bytes) -> Generator[Any, Any, Any]:

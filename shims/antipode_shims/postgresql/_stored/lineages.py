@@ -28,8 +28,10 @@ from antipode_shims.postgresql._clients.tap import Session, Tap
 from antipode_shims.postgresql._look import Refused, look_beside
 from antipode_shims.postgresql._position import LsnError
 from antipode_shims.postgresql._statements import (
+    ANYTHING,
     CALLS,
     COMMITS,
+    COMMITS_INSIDE,
     ENDS,
     FETCHES,
     MANY,
@@ -41,7 +43,7 @@ from antipode_shims.postgresql._statements import (
 from .mentions import Mentions, mentions
 from .migration import described, usable
 from .questions import MOST_KEYS, asking, key_values, nothing
-from .sought import Spoken, sought
+from .sought import MOST_SOUGHT, Spoken, sought
 from .triggers import SETTING
 
 if TYPE_CHECKING:
@@ -147,7 +149,8 @@ class RowLineages:
         self._merges = shim.on_read == "merge"
         #: The setting that the session has, that its transaction has, that goes with its BEGIN.
         self._session = self._local = self._begin = ""
-        self._direct = False
+        #: Whether no pooler is in between; None while nobody has asked.
+        self._direct: bool | None = None
         self._said, self._found, self._sql = _NOTHING, 0, ""
         self._due = False
         #: The keys that results showed, and those that statements compared with theirs.
@@ -181,14 +184,16 @@ class RowLineages:
         self._said, self._found, self._sql, self._due = said, found, sql or "", False
         if session in (Session.FAILED, Session.LOST):
             return
-        writes = bool(found & (WRITES | CALLS))
-        if not (said.all or (writes and (self._session or self._local))):
-            return
-        busy = session is Session.BUSY
-        if said.all and not self._stored.fresh and not busy:
+        # LOCK TABLE takes no snapshot, so nothing before it may.
+        harmless = session is Session.IDLE or (found & ANYTHING and session is Session.OPEN)
+        if said.all and harmless and not self._stored.fresh:
             yield from self._stored.check_tables()
-        if writes:
-            yield from self._set(session, opens=opens and not piped, pid=pid)
+        opens = opens and session is Session.IDLE
+        named = bool(said.all)
+        # A function may write to the tables; what goes with a BEGIN costs nothing.
+        some = named or found & CALLS or opens or self._session or self._local
+        if found & (WRITES | CALLS) and some:
+            yield from self._set(session, opens=opens, named=named, pid=pid)
         self._due = self._merges and self._may_read(said, found)
         if self._due and piped:
             self._due, self._said = False, _NOTHING
@@ -198,8 +203,11 @@ class RowLineages:
         """Whether a statement may show, or use, rows of the tables."""
         return bool(said.all) and bool(found & READS) and not said.own
 
-    def _set(self, session: Session, *, opens: bool, pid: int) -> Asking[None]:
-        """Let what is written depend on the current lineage."""
+    def _set(self, session: Session, *, opens: bool, named: bool, pid: int) -> Asking[None]:
+        """Let what is written depend on the current lineage.
+
+        A statement that is not *named* is sent without where only a pooler stands against it.
+        """
         text = stored_text(current())
         until = self._shim.clock.hour() + int(config().horizon.total_seconds() // 3600) + 1
         value = f"{until} {text} {superseded(text)}"
@@ -213,22 +221,23 @@ class RowLineages:
             self._local = value  # If it was refused, the transaction has failed.
         elif opens:
             self._begin = value
+        elif not (yield from self._is_direct(pid)):
+            if named:
+                raise ConfigurationError(
+                    f"a pooler is before {self._shim.datastore!r}, behind which a session keeps no "
+                    "setting: write to tables whose rows have stored lineages in a transaction"
+                )
+            lineage_not_stored(self._shim.datastore, "a write outside of a transaction")
         else:
-            yield from self._check_direct(pid)
             self._session = _UNKNOWN
             if (yield from self._send(f"SET {SETTING} = '{value}'")):
                 self._session = value
 
-    def _check_direct(self, pid: int) -> Asking[None]:
-        if self._direct:
-            return
-        rows = yield "SELECT pg_backend_pid() AS backend"
-        if rows[0]["backend"] != str(pid):
-            raise ConfigurationError(
-                f"a pooler is before {self._shim.datastore!r}, behind which a session keeps no "
-                "setting: write to tables whose rows have stored lineages in a transaction"
-            )
-        self._direct = True
+    def _is_direct(self, pid: int) -> Asking[bool]:
+        if self._direct is None:
+            rows = yield "SELECT pg_backend_pid() AS backend"
+            self._direct = rows[0]["backend"] == str(pid)
+        return self._direct
 
     def _send(self, setting: str) -> Asking[bool]:
         try:
@@ -245,9 +254,9 @@ class RowLineages:
         self._local, self._begin = self._begin, ""
         return f"SET LOCAL {SETTING} = '{self._local}'"
 
-    def rolls_back(self) -> None:
-        """The client itself rolls back, perhaps to a savepoint: the setting may be undone."""
-        self._local = ""
+    def ends(self, *, within: bool) -> None:
+        """The client itself ends its transaction, or goes back to a savepoint *within* it."""
+        self._local = _UNKNOWN if within else ""
 
     def after(
         self,
@@ -272,11 +281,11 @@ class RowLineages:
             escape: makes a literal of bytes in the client's encoding.
         """
         said, found = self._said, self._found
-        if (
-            session in (Session.IDLE, Session.FAILED, Session.LOST)
-            or said.back
-            or found & (COMMITS | ENDS | TWO_PHASES)
-        ):
+        if said.back or session is Session.FAILED or found & (MANY | COMMITS_INSIDE):
+            self._local = _UNKNOWN  # A savepoint brings an older one back.
+        if found & (COMMITS | ENDS | TWO_PHASES) and not found & MANY:
+            self._local = ""
+        if session in (Session.IDLE, Session.LOST) and not busy:
             self._local = ""
         self._begin = ""
         if said.forgets:
@@ -296,8 +305,9 @@ class RowLineages:
             record_read(self._shim.covering(None, pid))
             self._forget()
             return None
-        same = session is Session.OPEN and not found & (COMMITS | ENDS | MANY | FETCHES)
-        return self._ask(pid, escape, same=same)
+        still = session is Session.OPEN
+        other = found & (COMMITS | ENDS | MANY | FETCHES | WRITES | CALLS)
+        return self._ask(pid, escape, still=still, same=still and not other)
 
     def _take(self, results: Collection[Any], spoken: Spoken | None, *, busy: bool) -> None:
         """Note the keys that *results* show, and what they do not show."""
@@ -308,13 +318,15 @@ class RowLineages:
         said, self._said = self._said, self._said if busy and not rows else _NOTHING
         if said is _NOTHING or (busy and not rows) or not self._due:
             return
-        named = said.all if rows else said.sources
+        named, many = said.all if rows else said.sources, False
         if rows and spoken is not None:
             for oid, (name, table) in self._stored.tables.items():
                 if name in named:
-                    self._sought.setdefault(oid, set()).update(sought(spoken, table))
+                    keys = sought(spoken, table)
+                    many = many or len(keys) > MOST_SOUGHT
+                    self._sought.setdefault(oid, set()).update(keys[:MOST_SOUGHT])
         whole = {self._stored.tables[oid][0] for oid in shown}
-        if any(times > 1 or name not in whole for name, times in named.items()):
+        if many or any(times > 1 or name not in whole for name, times in named.items()):
             lineage_not_read(self._shim.datastore, self._sql[:40])
         self._due = bool(named)
 
@@ -339,8 +351,20 @@ class RowLineages:
                     keys.update(key_values(result, chosen, table.types))
         return whole
 
-    def _ask(self, pid: int, escape: Callable[[bytes], bytes], *, same: bool) -> Asking[None]:
-        """Ask for the lineages of the noted keys, and for the position that covers the read."""
+    def _ask(
+        self, pid: int, escape: Callable[[bytes], bytes], *, still: bool, same: bool
+    ) -> Asking[None]:
+        """Ask for the lineages of the noted keys, and for the position that covers the read.
+
+        Args:
+            pid: as :meth:`before`.
+            escape: as :meth:`after`.
+            still: whether it is asked in an open transaction.
+            same: as :func:`asking`.
+
+        Raises:
+            Refused: it is, and that has failed: its COMMIT would roll back without an error.
+        """
         questions = list(asking(self._noted(), escape, same=same)) or [nothing()]
         *first, last = questions
         found: list[Lineage] = []
@@ -348,8 +372,11 @@ class RowLineages:
             for question in first:
                 found += self._lineages((yield question))
             state, rows = yield from look_beside(self._shim.look(), last)
-        except (Refused, LsnError):
+        except (Refused, LsnError) as error:
             found.append(self._shim.covering(None, pid))
+            if still and isinstance(error, Refused):
+                self._forget()
+                raise
         else:
             found += self._lineages(rows)
             found.append(self._shim.covering(state, pid))

@@ -10,21 +10,23 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from antipode_shims.postgresql._statements import unhidden
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: Texts and comments, which name nothing.
-_HIDDEN = re.compile(r"'(?:[^']|'')*'|--[^\r\n]*|/\*.*?\*/", re.DOTALL)
 #: The table that a statement writes to.
 _TARGET = re.compile(
     r"\s*(?:INSERT\s+INTO|UPDATE|DELETE\s+FROM|MERGE\s+INTO)\s+(?:ONLY\s+)?[\w$.\"\x80-\U0010ffff]+",
     re.IGNORECASE,
 )
-#: An insert that returns nothing but what it has written.
-_OWN = re.compile(r"\s*INSERT\b(?!.*\b(?:SELECT|TABLE|CONFLICT)\b)", re.IGNORECASE | re.DOTALL)
+#: An insert that returns nothing but what it has written, and that is alone.
+_OWN = re.compile(
+    r"\s*INSERT\b(?!.*(?:\b(?:SELECT|TABLE|CONFLICT)\b|;\s*\S))", re.IGNORECASE | re.DOTALL
+)
 #: It ends what a session was told, all of it or perhaps.
 _FORGETS = re.compile(r"\bRESET\b|\bDISCARD\b|antipode\.lineage", re.IGNORECASE)
-_BACK = re.compile(r"\s*ROLLBACK\b", re.IGNORECASE)
+_BACK = re.compile(r"\bROLLBACK\b", re.IGNORECASE)
 
 
 class Mentions(NamedTuple):
@@ -49,7 +51,9 @@ class Mentions(NamedTuple):
 @lru_cache(maxsize=512)
 def mentions(sql: str, names: tuple[str, ...]) -> Mentions:
     """What *sql* says of *names*, each ``table`` or ``schema.table``."""
-    plain = _HIDDEN.sub("''", sql)
+    plain = unhidden(sql, _blank)
+    if plain is None:
+        plain = sql  # One name too many costs little.
     every = _counted(plain, names)
     target = _TARGET.match(plain)
     return Mentions(
@@ -57,8 +61,16 @@ def mentions(sql: str, names: tuple[str, ...]) -> Mentions:
         _counted(plain[target.end() :], names) if target is not None else every,
         _OWN.match(plain) is not None,
         _FORGETS.search(plain) is not None,
-        _BACK.match(plain) is not None,
+        _BACK.search(plain) is not None,
     )
+
+
+def _blank(found: re.Match[str]) -> str:
+    """Texts and comments name nothing; names and the bodies of functions do."""
+    text = found.group()
+    if text[0] in '"$':
+        return text
+    return " " if text[:2] in ("--", "/*") else "''"
 
 
 def _counted(plain: str, names: tuple[str, ...]) -> Mapping[str, int]:

@@ -8,8 +8,8 @@ from psycopg import pq
 
 from antipode_shims.postgresql._clients.psycopg import AsyncConnection, Shared, SyncConnection
 from antipode_shims.postgresql._clients.tap import Session
-from antipode_shims.postgresql._look import converse, converse_async
-from antipode_shims.postgresql._statements import meaning
+from antipode_shims.postgresql._look import Refused, converse, converse_async
+from antipode_shims.postgresql._statements import ANYTHING, meaning
 
 from .lineages import FORGET
 from .sought import Spoken
@@ -49,7 +49,7 @@ class StoredShared(Shared[Any]):
         piping = self.pgconn.pipeline_status != pq.PipelineStatus.OFF
         session = Session.BUSY if self._antipode_busy() else self._antipode_session()
         functions = self._antipode.shim.readonly_functions
-        found = 0 if call.sql is None else meaning(call.sql, functions)
+        found = ANYTHING if call.sql is None else meaning(call.sql, functions)
         return self._antipode.stored.before(
             call.sql,
             found,
@@ -62,8 +62,8 @@ class StoredShared(Shared[Any]):
     def _antipode_with(self, command: str) -> str:
         """With a BEGIN goes what the writes of its transaction depend on."""
         stored = self._antipode.stored
-        if command.startswith("ROLLBACK"):
-            stored.rolls_back()
+        if command.startswith(("COMMIT", "ROLLBACK")):
+            stored.ends(within=" TO " in command)
         return stored.begins() if command.startswith("BEGIN") else ""
 
     def _antipode_left(self, error: BaseException | None, call: Call | None) -> Any:
@@ -94,6 +94,11 @@ def _spoken(query: Any) -> Spoken | None:
     return Spoken(bytes(query.query), query.params or (), binary)
 
 
+def _clients_own(refused: Refused) -> BaseException:
+    """The client's error for a question that was refused, and whose transaction has failed."""
+    return refused.__cause__ or refused
+
+
 def _both(first: Asking[None], second: Asking[None]) -> Asking[None]:
     yield from first
     yield from second
@@ -106,7 +111,10 @@ class SyncStoredConnection(StoredShared, SyncConnection[Any]):  # pyright: ignor
         """Drive *gen*, and know which cursor it fills."""
         if not self._antipode.own:
             self._antipode.shown = shown_by(gen)
-        return super().wait(gen, *args, **options)
+        try:
+            return super().wait(gen, *args, **options)
+        except Refused as refused:
+            raise _clients_own(refused) from None
 
     def _antipode_hold(self, call: Call) -> None:
         super()._antipode_hold(call)
@@ -131,7 +139,10 @@ class AsyncStoredConnection(StoredShared, AsyncConnection[Any]):  # pyright: ign
         """Drive *gen*, and know which cursor it fills."""
         if not self._antipode.own:
             self._antipode.shown = shown_by(gen)
-        return await super().wait(gen, *args, **options)
+        try:
+            return await super().wait(gen, *args, **options)
+        except Refused as refused:
+            raise _clients_own(refused) from None
 
     async def _antipode_hold(self, call: Call) -> None:
         await super()._antipode_hold(call)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .table import Table
 
 #: How many keys of one statement are sought in a table.
-MOST_SOUGHT = 100
+MOST_SOUGHT = 1000
 #: What is never closed reaches to the end.
 _TOKEN = re.compile(
     r"(?P<skip>\s+|--[^\r\n]*|/\*.*?(?:\*/|\Z))"
@@ -57,13 +57,16 @@ class _Token(NamedTuple):
 
 
 def sought(spoken: Spoken, table: Table) -> list[tuple[bytes, ...]]:
-    """The keys of *table* that a statement compares with literals or parameters by = or IN."""
+    """The keys of *table* that a statement compares with literals or parameters by = or IN.
+
+    Of more than `MOST_SOUGHT` there is one too many.
+    """
     tokens = _tokens(spoken.text)
     values = [
         list(_equal_to(column, kind, tokens, spoken))
         for column, kind in zip(table.columns, table.types, strict=True)
     ]
-    return list(islice(product(*values), MOST_SOUGHT)) if all(values) else []
+    return list(islice(product(*values), MOST_SOUGHT + 1)) if all(values) else []
 
 
 @lru_cache(maxsize=256)
