@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import subprocess
@@ -11,11 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import bson
+import psycopg
 import pytest
 
 import antipode
 from antipode import Lineage, WriteId
 from antipode.shim import stored_text
+from antipode_shims import postgresql as postgresql_shims
 from antipode_shims import redis as redis_shims
 from tests.end_to_end._xcy_stores import opened, over
 from tests.integration.mongodb import _clients as _mongodb_clients
@@ -23,12 +26,14 @@ from tests.integration.mongodb._stored import both
 from tests.integration.mysql._clients import run
 from tests.integration.mysql._stored import texts
 from tests.integration.mysql.test_stored import beside
+from tests.integration.postgresql import _beside as _postgresql_rows
+from tests.integration.postgresql import _clients as _postgresql_clients
 from tests.integration.redis import _clients as _redis_clients
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode_testing import MongoDBTopology, RedisTopology
+    from antipode_testing import MongoDBTopology, PostgreSQLTopology, RedisTopology
     from tests.integration.mysql._clients import Sql
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "concepts" / "stored-lineage.md"
@@ -61,7 +66,7 @@ def block(section: str, number: int = 0, language: str = "text") -> str:
 
 def promised(store: str, face: str = "") -> int:
     """How many bytes the table says that the example takes."""
-    named = {"Redis": 2, "MySQL": 3, "MongoDB": 4}[store]
+    named = {"Redis": 2, "MySQL": 3, "PostgreSQL": 4, "MongoDB": 5}[store]
     (row,) = re.findall(r"^\| bytes for the lineage above .*$", TEXT, flags=re.MULTILINE)
     return int(re.findall(rf"{face}(\d+)", row.split("|")[named + 1])[0])
 
@@ -96,7 +101,7 @@ def test_the_pieces_make_the_text() -> None:
 def test_lengths_are_those_of_the_texts() -> None:
     """Each example of a log is a lineage of one write, as long as the page says."""
     rows = re.findall(r"^\| .*? \| `(1ao9c~.*?)` \| (\d+) \|$", TEXT, flags=re.MULTILINE)
-    assert len(rows) == 7
+    assert len(rows) == 9
     for text, length in rows:
         lineage = antipode.deserialize(text)
         assert [write.datastore for write in lineage] == ["orders"]
@@ -166,6 +171,39 @@ def test_rows_of_your_own(posts: Sql) -> None:
         held += 1
         assert len(texts(posts)) == held
     assert held == int(most)
+
+
+def test_rows_of_postgresql(
+    antipode_postgresql: PostgreSQLTopology, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The side table of a row, after its insert and after an update."""
+    question, *shown = block("PostgreSQL").splitlines()
+    clients = _postgresql_clients.Clients(antipode_postgresql)
+    with contextlib.closing(clients):
+        _postgresql_rows.make_table(clients, capsys, "id int PRIMARY KEY, body text")
+        writer, plain = clients.writer(**_postgresql_rows.BESIDE), clients.plain(autocommit=True)
+        _postgresql_rows.write(writer, "INSERT INTO orders VALUES (1, 'a')", None, ORDER)
+        rows = plain.execute(question).fetchall()
+        assert rows == [tuple(shown[0].split())]
+        assert len(rows[0][1]) == promised("PostgreSQL", "own rows: ")
+        items = WriteId("items", "0.1", 5, 498_000)
+        _postgresql_rows.write(writer, "UPDATE orders SET body = 'b'", None, items)
+        assert plain.execute(question).fetchall() == [tuple(shown[1].split())]
+
+
+def test_table_2_of_postgresql(antipode_postgresql: PostgreSQLTopology) -> None:
+    """The text and the digest, in columns."""
+    url = antipode_postgresql.url(driver="postgresql+psycopg")
+    for statement in ("DROP TABLE IF EXISTS antipode_kv", *postgresql_shims.ddl()):
+        antipode_postgresql.execute(statement)
+    antipode_postgresql.execute(f"GRANT ALL ON antipode_kv TO {antipode_postgresql.user}")
+    question = "SELECT l, octet_length(d) FROM antipode_kv WHERE k = convert_to(%s, 'UTF8')"
+    with contextlib.closing(postgresql_shims.shim("posts", url)) as posts:
+        posts.write("post:1", b"hello", LINEAGE)
+        with psycopg.connect(antipode_postgresql.url()) as plain:
+            text, digest = plain.execute(question, ("post:1",)).fetchone() or ("", 0)
+    assert text == STORED
+    assert len(text) + digest == promised("PostgreSQL", "Table 2: ")
 
 
 @pytest.mark.parametrize("store", over("mongodb"), indirect=True)
