@@ -36,6 +36,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "rows": ("found", {"lineage": None}),
     "selects": ("select", {"columns": None}),
     "sought": ("sought", {"sought": None}),
+    "statements": ("statement", {"stamped": None, "item": None}),
     "unpacks": ("found", {"lineage": None, "match": None}),
 }
 

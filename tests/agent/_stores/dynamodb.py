@@ -12,6 +12,7 @@ from antipode_shims.dynamodb._commands import kind_of
 from antipode_shims.dynamodb._format import lineage_in
 from antipode_shims.dynamodb._look import Shown, look
 from antipode_shims.dynamodb._position import Place, item_of
+from antipode_shims.dynamodb._statements import parse
 from tests.agent._values import of_lineage, write_at
 
 if TYPE_CHECKING:
@@ -70,17 +71,19 @@ def _shown(tables: Given, item: Item, *, whole: bool) -> Shown | None:
 
 def keys(given: Given) -> dict[str, list[str] | None]:
     """How an item is named as something that was written in a region."""
-    values = {
-        name: {kind: base64.b64decode(value) if kind == "B" else value}
-        for name, typed in given["key"].items()
-        for kind, value in typed.items()
-    }
-    item = item_of(given["table"], values)
+    item = item_of(given["table"], {name: _value(typed) for name, typed in given["key"].items()})
     if item is None:
         return {"keys": None}
     named = item.named(given["region"])
     assert Place.parse(named) == Place(item, given["region"]), "a reader finds the same item"
     return {"keys": [named]}
+
+
+def _value(typed: Given) -> Given:
+    """A value as the API has it."""
+    return {
+        kind: base64.b64decode(value) if kind == "B" else value for kind, value in typed.items()
+    }
 
 
 def command(given: Given) -> dict[str, str]:
@@ -93,6 +96,18 @@ def expression(given: Given) -> dict[str, str]:
     """How the expression of an update sets the stamp, too."""
     update = {"UpdateExpression": given["given"]} if given["given"] else {}
     return {"expression": stamped_update(update, 1)["UpdateExpression"]}
+
+
+def statement(given: Given) -> dict[str, str | None]:
+    """How a statement of PartiQL sets the stamp 7, and the item that it writes."""
+    understood = parse(given["statement"], [_value(each) for each in given.get("parameters", ())])
+    if understood is None:
+        return {"stamped": None, "item": None}
+    item = item_of(understood.table, understood.values, given.get("key", ["id"]))
+    return {
+        "stamped": understood.stamped(given["statement"], 7),
+        "item": None if item is None else item.named("us-east-1"),
+    }
 
 
 def found(given: Given) -> dict[str, Any]:

@@ -30,6 +30,7 @@ final class DynamoDbVectors {
       case "expression" ->
           JSON.objectNode()
               .put("expression", DynamoDbDecisions.expression(Values.text(given, "given")));
+      case "statement" -> statement(given);
       case "found" ->
           JSON.objectNode()
               .set("lineage", Values.json(DynamoDbDecisions.found(values(given.path("item")))));
@@ -83,6 +84,17 @@ final class DynamoDbVectors {
     return value;
   }
 
+  private static ObjectNode statement(JsonNode given) {
+    List<AttributeValue> parameters = new ArrayList<>();
+    given.path("parameters").forEach(each -> parameters.add(value(each)));
+    List<String> key = new ArrayList<>();
+    given.path("key").forEach(each -> key.add(each.asText()));
+    DynamoDbDecisions.Stamped stamped =
+        DynamoDbDecisions.stamped(
+            Values.text(given, "statement"), parameters, key.isEmpty() ? List.of("id") : key);
+    return JSON.objectNode().put("stamped", stamped.text()).put("item", stamped.item());
+  }
+
   private static ObjectNode command(JsonNode given) {
     Map.Entry<String, JsonNode> command =
         Values.argument(given, "command").properties().iterator().next();
@@ -100,18 +112,19 @@ final class DynamoDbVectors {
   private static Map<String, AttributeValue> values(JsonNode given) {
     Map<String, AttributeValue> values = new HashMap<>();
     for (Map.Entry<String, JsonNode> each : given.properties()) {
-      Map.Entry<String, JsonNode> typed = each.getValue().properties().iterator().next();
-      String value = typed.getValue().asText();
-      values.put(
-          each.getKey(),
-          switch (typed.getKey()) {
-            case "N" -> AttributeValue.fromN(value);
-            case "B" ->
-                AttributeValue.fromB(SdkBytes.fromByteArray(Base64.getDecoder().decode(value)));
-            case "BOOL" -> AttributeValue.fromBool(typed.getValue().asBoolean());
-            default -> AttributeValue.fromS(value);
-          });
+      values.put(each.getKey(), value(each.getValue()));
     }
     return values;
+  }
+
+  private static AttributeValue value(JsonNode given) {
+    Map.Entry<String, JsonNode> typed = given.properties().iterator().next();
+    String value = typed.getValue().asText();
+    return switch (typed.getKey()) {
+      case "N" -> AttributeValue.fromN(value);
+      case "B" -> AttributeValue.fromB(SdkBytes.fromByteArray(Base64.getDecoder().decode(value)));
+      case "BOOL" -> AttributeValue.fromBool(typed.getValue().asBoolean());
+      default -> AttributeValue.fromS(value);
+    };
   }
 }

@@ -97,6 +97,25 @@ public final class DynamoDbDecisions {
     return Updates.expression(given);
   }
 
+  /**
+   * A statement of PartiQL; nothing of one that is not understood.
+   *
+   * @param text as it is sent with the stamp 7
+   * @param item how what it writes is named in {@code us-east-1}
+   */
+  public record Stamped(@Nullable String text, @Nullable String item) {}
+
+  /** Returns how a statement sets the stamp, and what it writes in a table with a key. */
+  public static Stamped stamped(
+      String statement, List<AttributeValue> parameters, List<String> key) {
+    @Nullable Statement understood = Statement.parse(statement, parameters);
+    if (understood == null) {
+      return new Stamped(null, null);
+    }
+    @Nullable Item item = Item.of(understood.table(), understood.values(), key);
+    return new Stamped(understood.stamped(7), item == null ? null : item.named("us-east-1"));
+  }
+
   /** Returns the lineage that lies in an item. */
   public static Lineage found(Map<String, AttributeValue> item) {
     return Stored.lineageOf(item, "posts");

@@ -155,10 +155,14 @@ public final class AwsInterceptor extends Attempts.Counting {
     if (call == null) {
       return response;
     }
-    try {
+    try { // It was made, and must not look failed; whatever is ours goes from it.
       call.answered(response);
+    } catch (RuntimeException error) {
+      misunderstood(call, error);
+    }
+    try {
       return call.shown(response);
-    } catch (RuntimeException error) { // It was made, and must not look failed.
+    } catch (RuntimeException error) {
       misunderstood(call, error);
       return response;
     }

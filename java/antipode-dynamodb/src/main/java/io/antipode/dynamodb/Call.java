@@ -8,12 +8,12 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 import software.amazon.awssdk.core.SdkRequest;
 import software.amazon.awssdk.core.SdkResponse;
-import software.amazon.awssdk.services.dynamodb.model.BatchExecuteStatementRequest;
-import software.amazon.awssdk.services.dynamodb.model.BatchStatementRequest;
+import software.amazon.awssdk.services.dynamodb.model.BatchExecuteStatementResponse;
+import software.amazon.awssdk.services.dynamodb.model.BatchStatementError;
+import software.amazon.awssdk.services.dynamodb.model.BatchStatementErrorCodeEnum;
+import software.amazon.awssdk.services.dynamodb.model.BatchStatementResponse;
 import software.amazon.awssdk.services.dynamodb.model.BatchWriteItemResponse;
-import software.amazon.awssdk.services.dynamodb.model.ExecuteStatementRequest;
-import software.amazon.awssdk.services.dynamodb.model.ExecuteTransactionRequest;
-import software.amazon.awssdk.services.dynamodb.model.ParameterizedStatement;
+import software.amazon.awssdk.services.dynamodb.model.ExecuteStatementResponse;
 
 /** One call of an instrumented client, and the items that it writes. */
 final class Call extends AwsCall {
@@ -23,7 +23,14 @@ final class Call extends AwsCall {
    * @param item null where its key is not known
    * @param stamp what the write gets
    */
-  record Planned(@Nullable Item item, long stamp) {}
+  record Planned(@Nullable Item item, long stamp) {
+    /** In the place of a statement that writes nothing. */
+    static final Planned NOTHING = new Planned(null, 0);
+
+    boolean isWrite() {
+      return stamp != 0;
+    }
+  }
 
   private final DynamoDbShim shim;
   private final List<Planned> planned = new ArrayList<>();
@@ -32,22 +39,12 @@ final class Call extends AwsCall {
     super(
         shim,
         operation,
-        Commands.kind(operation, statements(request)),
+        Commands.kind(
+            operation,
+            Statements.of(request).stream().<@Nullable String>map(Statements.Given::text).toList()),
         null,
         operation.equals("TransactWriteItems") || operation.equals("ExecuteTransaction"));
     this.shim = shim;
-  }
-
-  private static List<@Nullable String> statements(SdkRequest request) {
-    if (request instanceof ExecuteStatementRequest one) {
-      return List.of(one.statement());
-    }
-    if (request instanceof BatchExecuteStatementRequest batch) {
-      return batch.statements().stream().map(BatchStatementRequest::statement).toList();
-    }
-    return request instanceof ExecuteTransactionRequest transaction
-        ? transaction.transactStatements().stream().map(ParameterizedStatement::statement).toList()
-        : List.of();
   }
 
   List<Planned> planned() {
@@ -105,10 +102,7 @@ final class Call extends AwsCall {
     if (!kind().mayWrite()) {
       return;
     }
-    List<Planned> done =
-        response instanceof BatchWriteItemResponse batch && batch.hasUnprocessedItems()
-            ? Writes.done(planned, batch.unprocessedItems())
-            : planned;
+    List<Planned> done = done(response);
     if (done.stream().anyMatch(each -> each.item() == null)) {
       shim.uncovered(operation() + " writes an item of which the key is not known");
     }
@@ -119,9 +113,37 @@ final class Call extends AwsCall {
     }
   }
 
+  private List<Planned> done(SdkResponse response) {
+    if (response instanceof BatchWriteItemResponse batch && batch.hasUnprocessedItems()) {
+      return Writes.done(planned, batch.unprocessedItems());
+    }
+    if (response instanceof BatchExecuteStatementResponse batch) {
+      return accepted(batch.responses());
+    }
+    return planned.stream().filter(Planned::isWrite).toList();
+  }
+
+  /** Returns what a batch of statements did; what failed at the service is in doubt. */
+  private List<Planned> accepted(List<BatchStatementResponse> responses) {
+    List<Planned> accepted = new ArrayList<>();
+    for (int each = 0; each < planned.size(); each++) {
+      @Nullable BatchStatementError error = responses.get(each).error();
+      if (error == null && planned.get(each).isWrite()) {
+        accepted.add(planned.get(each));
+      }
+      if (error != null && error.code() == BatchStatementErrorCodeEnum.INTERNAL_SERVER_ERROR) {
+        Recording.markIncomplete(shim.datastore(), "in_doubt");
+      }
+    }
+    return accepted;
+  }
+
   @Override
   protected SdkResponse shown(SdkResponse response) {
-    return Replies.without(response);
+    SdkResponse shown = Replies.without(response);
+    return kind().mayWrite() && shown instanceof ExecuteStatementResponse told && told.hasItems()
+        ? Replies.modified(told)
+        : shown;
   }
 
   @Override

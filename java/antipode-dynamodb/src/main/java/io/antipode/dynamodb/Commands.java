@@ -50,10 +50,7 @@ final class Commands {
    */
   static Kind kind(String operation, Collection<? extends @Nullable String> statements) {
     if (STATEMENTS.contains(operation)) {
-      boolean isRead =
-          !statements.isEmpty()
-              && statements.stream()
-                  .allMatch(each -> each != null && SELECT.matcher(each).lookingAt());
+      boolean isRead = !statements.isEmpty() && statements.stream().allMatch(Commands::isRead);
       return isRead ? Kind.READ : Kind.UNKNOWN;
     }
     if (WRITES.contains(operation)) {
@@ -63,5 +60,10 @@ final class Commands {
       return Kind.READ;
     }
     return NEUTRAL.contains(operation) ? Kind.NEITHER : Kind.UNKNOWN;
+  }
+
+  /** Returns whether a statement of PartiQL only reads. */
+  static boolean isRead(@Nullable String statement) {
+    return statement != null && SELECT.matcher(statement).lookingAt();
   }
 }

@@ -5,10 +5,13 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.UnaryOperator;
+import org.jspecify.annotations.Nullable;
 import software.amazon.awssdk.core.SdkResponse;
 import software.amazon.awssdk.services.dynamodb.model.AttributeValue;
 import software.amazon.awssdk.services.dynamodb.model.BatchExecuteStatementResponse;
 import software.amazon.awssdk.services.dynamodb.model.BatchGetItemResponse;
+import software.amazon.awssdk.services.dynamodb.model.BatchStatementError;
+import software.amazon.awssdk.services.dynamodb.model.BatchStatementResponse;
 import software.amazon.awssdk.services.dynamodb.model.BatchWriteItemResponse;
 import software.amazon.awssdk.services.dynamodb.model.CancellationReason;
 import software.amazon.awssdk.services.dynamodb.model.ConditionalCheckFailedException;
@@ -98,17 +101,29 @@ final class Replies {
     }
     if (reply instanceof BatchExecuteStatementResponse found && found.hasResponses()) {
       return found.toBuilder()
-          .responses(
-              found.responses().stream()
-                  .map(
-                      each ->
-                          each.hasItem()
-                              ? each.toBuilder().item(Stored.without(each.item())).build()
-                              : each)
-                  .toList())
+          .responses(found.responses().stream().map(Replies::response).toList())
           .build();
     }
     return reply;
+  }
+
+  private static BatchStatementResponse response(BatchStatementResponse given) {
+    BatchStatementResponse.Builder shown = given.toBuilder();
+    if (given.hasItem()) {
+      shown.item(Stored.without(given.item()));
+    }
+    @Nullable BatchStatementError error = given.error();
+    if (error != null && error.hasItem()) {
+      shown.error(error.toBuilder().item(Stored.without(error.item())).build());
+    }
+    return shown.build();
+  }
+
+  /** Returns what a statement says that it modified: nothing where that was the stamp alone. */
+  static ExecuteStatementResponse modified(ExecuteStatementResponse told) {
+    return told.toBuilder()
+        .items(told.items().stream().filter(each -> !each.isEmpty()).toList())
+        .build();
   }
 
   private static List<ItemResponse> responses(List<ItemResponse> given) {

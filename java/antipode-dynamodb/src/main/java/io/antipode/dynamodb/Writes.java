@@ -15,6 +15,7 @@ import software.amazon.awssdk.services.dynamodb.model.AttributeValue;
 import software.amazon.awssdk.services.dynamodb.model.BatchWriteItemRequest;
 import software.amazon.awssdk.services.dynamodb.model.Delete;
 import software.amazon.awssdk.services.dynamodb.model.DeleteItemRequest;
+import software.amazon.awssdk.services.dynamodb.model.ExecuteTransactionRequest;
 import software.amazon.awssdk.services.dynamodb.model.Put;
 import software.amazon.awssdk.services.dynamodb.model.PutItemRequest;
 import software.amazon.awssdk.services.dynamodb.model.PutRequest;
@@ -39,7 +40,7 @@ final class Writes {
     keys.put(table, List.copyOf(names));
   }
 
-  /** Returns the tables into which a request puts, and whose keys are not known. */
+  /** Returns the tables that a request puts into or names in statements, of unknown keys. */
   Set<String> unknownTables(SdkRequest request) {
     Set<String> unknown = new HashSet<>();
     tables(request)
@@ -63,7 +64,9 @@ final class Writes {
           .map(TransactWriteItem::put)
           .flatMap(put -> put == null ? Stream.empty() : Stream.of(put.tableName()));
     }
-    return Stream.empty();
+    return Statements.of(request).stream()
+        .map(Statements.Given::parsed)
+        .flatMap(each -> each == null ? Stream.empty() : Stream.of(each.table()));
   }
 
   /** Returns whether a write shows its caller what was there, as a read does. */
@@ -99,26 +102,55 @@ final class Writes {
                       table, requests.stream().map(each -> batched(call, table, each)).toList()));
       return batch.toBuilder().requestItems(stamped).build();
     }
+    if (hasToken(request)) { // Its parameters must be the same in each attempt.
+      call.uncover("has a clientRequestToken of the application's");
+      return request;
+    }
     if (request instanceof TransactWriteItemsRequest transaction) {
-      if (transaction.clientRequestToken() != null) {
-        // Its parameters must be the same in each attempt.
-        call.uncover("has a clientRequestToken of the application's");
-        return transaction;
-      }
       return transaction.toBuilder()
           .transactItems(
               transaction.transactItems().stream().map(each -> acted(call, each)).toList())
           .build();
     }
+    if (!Statements.of(request).isEmpty()) {
+      return Statements.changed(request, each -> stated(call, each));
+    }
     call.uncover("is not covered");
     return request;
+  }
+
+  private static boolean hasToken(SdkRequest request) {
+    return request instanceof TransactWriteItemsRequest items
+        ? items.clientRequestToken() != null
+        : request instanceof ExecuteTransactionRequest statements
+            && statements.clientRequestToken() != null;
+  }
+
+  /** Returns a statement with its stamp; one that is not understood stays as it is. */
+  private @Nullable String stated(Call call, Statements.Given given) {
+    @Nullable Statement statement = given.parsed();
+    if (statement == null) {
+      if (!Commands.isRead(given.text())) { // Such as EXISTS.
+        call.uncover("has a statement that is not understood");
+      }
+      call.planned().add(Planned.NOTHING); // Replies to a batch are in order.
+      return given.text();
+    }
+    long stamp = call.stamp(statement.isDeletion());
+    call.planned().add(new Planned(item(statement.table(), statement.values()), stamp));
+    return statement.stamped(stamp);
+  }
+
+  /** Returns the item among whose attributes are those of its table's key; null if not known. */
+  private @Nullable Item item(String table, Map<String, AttributeValue> values) {
+    @Nullable List<String> names = keys.get(Item.tableName(table));
+    return names == null ? null : Item.of(table, values, names);
   }
 
   private Map<String, AttributeValue> put(
       Call call, String table, Map<String, AttributeValue> item) {
     long stamp = call.stamp(false);
-    @Nullable List<String> names = keys.get(Item.tableName(table));
-    call.planned().add(new Planned(names == null ? null : Item.of(table, item, names), stamp));
+    call.planned().add(new Planned(item(table, item), stamp));
     return Stored.stamped(item, stamp);
   }
 

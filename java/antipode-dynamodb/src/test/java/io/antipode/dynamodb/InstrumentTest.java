@@ -179,25 +179,6 @@ class InstrumentTest {
     }
   }
 
-  /** Statements are not understood: what may write is marked, what reads is not. */
-  @Test
-  void aStatementThatMayWriteIsMarked() throws Exception {
-    try (PlainServer server = new PlainServer()) {
-      Lineage read =
-          after(
-              server,
-              client -> client.executeStatement(one -> one.statement("SELECT * FROM posts")));
-      assertThat(read.isEmpty()).isTrue();
-      Lineage written =
-          after(
-              server,
-              client ->
-                  client.executeStatement(
-                      one -> one.statement("DELETE FROM posts WHERE id = '1'")));
-      assertThat(written.incomplete()).containsExactly(UNSAMPLED);
-    }
-  }
-
   /**
    * An attempt before the last may have been done: the refusal of the last proves nothing of it.
    */
