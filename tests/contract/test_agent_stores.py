@@ -420,7 +420,6 @@ class TestDynamoDBOfJava(Contract):
     language: ClassVar[str] = "java"
     opt_outs: ClassVar[dict[str, str]] = {
         **test_dynamodb.TestDynamoDB.opt_outs,
-        "promises": "Java's shim of DynamoDB has no promises yet",
         "unknown_writes": "an agent has no client of the store that the suite could call",
     }
 

@@ -8,19 +8,24 @@ import io.antipode.dynamodb.DynamoDbShim;
 import io.antipode.lineage.Lineage;
 import io.antipode.lineage.Promise;
 import java.net.URI;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 import software.amazon.awssdk.services.dynamodb.DynamoDbClient;
 import software.amazon.awssdk.services.dynamodb.model.AttributeValue;
+import software.amazon.awssdk.services.dynamodb.model.TransactWriteItem;
+import software.amazon.awssdk.services.dynamodb.model.TransactWriteItemsResponse;
 
 /** A shim of DynamoDB. */
 final class OpenDynamoDb implements OpenShim {
   static final String TABLE = "posts";
 
+  private final JsonNode given;
   private final DynamoDbShim shim;
 
   OpenDynamoDb(JsonNode given) {
+    this.given = given;
     shim = builder(given).register();
   }
 
@@ -50,11 +55,8 @@ final class OpenDynamoDb implements OpenShim {
   @Override
   public Lineage write(
       String key, String value, @Nullable Lineage lineage, @Nullable Promise fulfils) {
-    if (fulfils != null) {
-      throw AgentException.unsupported("fulfils of dynamodb");
-    }
     return shim.write(
-        key, AttributeValue.fromS(value), lineage == null ? Antipode.current() : lineage);
+        key, AttributeValue.fromS(value), lineage == null ? Antipode.current() : lineage, fulfils);
   }
 
   @Override
@@ -86,7 +88,32 @@ final class OpenDynamoDb implements OpenShim {
 
   @Override
   public void rolledBack(String key, String value, Promise fulfils) {
-    throw AgentException.unsupported("rolled_back");
+    TransactWriteItem put =
+        TransactWriteItem.builder()
+            .put(
+                one ->
+                    one.tableName(TABLE)
+                        .item(
+                            Map.of(
+                                "id",
+                                AttributeValue.fromS(key),
+                                "value",
+                                AttributeValue.fromS(value))))
+            .build();
+    TransactWriteItem missing =
+        TransactWriteItem.builder()
+            .conditionCheck(
+                check ->
+                    check
+                        .tableName(TABLE)
+                        .key(Map.of("id", AttributeValue.fromS(key + "-missing")))
+                        .conditionExpression("attribute_exists(id)"))
+            .build();
+    try (DynamoDbClient client = shim.instrument(AwsClients.of(DynamoDbClient.builder(), given))) {
+      TransactWriteItemsResponse unused =
+          client.transactWriteItems(
+              all -> all.transactItems(shim.fulfil(List.of(put, missing), fulfils)));
+    }
   }
 
   @Override

@@ -45,19 +45,19 @@ public final class DynamoDbDecisions {
               region,
               writes,
               homes,
-              (asked, items, isWhole) -> {
+              (asked, items, wanted) -> {
                 Map<String, Map<String, Stands>> found = tables.get(asked);
                 if (found == null) {
                   throw new IOException("away");
                 }
-                return shown(found, items, isWhole);
+                return shown(found, items, wanted);
               });
     }
     return writes.stream().map(shown::status).toList();
   }
 
   private static Map<Item, Shown> shown(
-      Map<String, Map<String, Stands>> tables, Set<Item> items, boolean isWhole) {
+      Map<String, Map<String, Stands>> tables, Set<Item> items, Look.Wanted wanted) {
     Map<Item, Shown> shown = new HashMap<>();
     for (Item item : items) {
       Map<String, Stands> table = tables.get(item.table());
@@ -68,7 +68,9 @@ public final class DynamoDbDecisions {
       Stands found = table.get(named.substring(item.table().length() + 1, named.length() - 1));
       shown.put(
           item,
-          found == null ? Shown.ABSENT : new Shown(true, found.stamp, isWhole ? found.value : ""));
+          found == null
+              ? Shown.ABSENT
+              : new Shown(true, found.stamp, wanted == Look.Wanted.WHOLE ? found.value : "", ""));
     }
     return shown;
   }

@@ -3,6 +3,7 @@ package io.antipode.aws;
 import io.antipode.barrier.Endpoint;
 import io.antipode.barrier.Observation;
 import io.antipode.barrier.Wake;
+import io.antipode.lineage.Promise;
 import io.antipode.lineage.WriteId;
 import java.time.Duration;
 import java.util.Collection;
@@ -21,6 +22,11 @@ final class RegionEndpoint implements Endpoint {
   @Override
   public Observation observe(Collection<WriteId> writes, Duration timeout) throws Exception {
     return regions.observe(writes); // Each request has its own, shorter limit.
+  }
+
+  @Override
+  public Observation promised(Collection<Promise> promises, Duration timeout) throws Exception {
+    return regions.promised(promises);
   }
 
   @Override

@@ -5,11 +5,14 @@ import io.antipode.barrier.Floor;
 import io.antipode.barrier.Observation;
 import io.antipode.barrier.Status;
 import io.antipode.barrier.UnreachableException;
+import io.antipode.lineage.Dependency;
+import io.antipode.lineage.Promise;
 import io.antipode.lineage.WriteId;
 import java.net.URI;
 import java.time.Duration;
 import java.util.Collection;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -41,7 +44,7 @@ public abstract class Regions<C extends AwsClient> implements AutoCloseable {
   private volatile @Nullable Last last;
 
   /** What a poll for reads showed, and when. */
-  private record Last(long at, Set<WriteId> writes, Observation observation) {}
+  private record Last(long at, Set<Dependency> wanted, Observation observation) {}
 
   /**
    * Takes what the application's client is configured with.
@@ -58,6 +61,11 @@ public abstract class Regions<C extends AwsClient> implements AutoCloseable {
 
   /** Returns what this region shows of writes. */
   protected abstract Observation look(Collection<WriteId> writes) throws Exception;
+
+  /** Returns what this region shows of promises, of a store that has records of them. */
+  protected Observation lookFor(Collection<Promise> promises) throws Exception {
+    throw new UnsupportedOperationException(getClass().getName() + " cannot ask for promises");
+  }
 
   /** Connects to a region, by {@link #connect}. */
   protected abstract C open(String region);
@@ -86,30 +94,53 @@ public abstract class Regions<C extends AwsClient> implements AutoCloseable {
   }
 
   /**
+   * Returns what this region shows of promises.
+   *
+   * @throws UnreachableException as {@link #observe(Collection)}
+   */
+  final Observation promised(Collection<Promise> promises) throws Exception {
+    try {
+      return lookFor(promises);
+    } catch (RuntimeException error) {
+      throw Errors.lasting(error);
+    }
+  }
+
+  /**
    * Returns what it shows of what a floor demands; where its time is up, what the last poll showed,
    * if that is recent: reads that are answered stale need not pay for a poll each.
    */
   final Observation observe(Floor floor) throws Exception {
-    List<WriteId> writes = floor.writes();
+    Set<Dependency> wanted = new HashSet<>(floor.writes());
+    wanted.addAll(floor.promises());
     long now = System.nanoTime();
     Last known = last;
     if (known != null
         && floor.blockTimeout(RECENT).isZero()
-        && known.writes.equals(Set.copyOf(writes))
+        && known.wanted.equals(wanted)
         && now - known.at < RECENT.toNanos()) {
       return known.observation;
     }
     Observation shown;
     try {
-      shown = observe(writes);
+      shown = poll(floor.writes(), floor.promises());
     } catch (UnreachableException error) { // Worth repeating, within the time of the read.
       Observation.Builder away = Observation.of(here);
       String cause = String.valueOf(error.getMessage());
-      writes.forEach(each -> away.write(each, Status.NOT_YET, cause));
+      floor.writes().forEach(each -> away.write(each, Status.NOT_YET, cause));
+      floor.promises().forEach(each -> away.promise(each, Status.NOT_YET, cause));
       return away.build();
     }
-    last = new Last(now, Set.copyOf(writes), shown);
+    last = new Last(now, wanted, shown);
     return shown;
+  }
+
+  private Observation poll(List<WriteId> writes, List<Promise> promises) throws Exception {
+    if (promises.isEmpty()) {
+      return observe(writes);
+    }
+    Observation records = promised(promises);
+    return writes.isEmpty() ? records : records.with(observe(writes));
   }
 
   /** Returns the client of a region. */

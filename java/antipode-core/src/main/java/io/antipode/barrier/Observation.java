@@ -72,7 +72,7 @@ public final class Observation {
   }
 
   /** Returns this observation with what another poll of the same history showed. */
-  Observation with(Observation other) {
+  public Observation with(Observation other) {
     Map<Dependency, Said> both = new HashMap<>(said);
     both.putAll(other.said);
     return new Observation(server, both, other.eta == null ? eta : other.eta, other.caveat);
@@ -109,7 +109,12 @@ public final class Observation {
 
     /** Says what the record of a promise says: visible, abandoned, or not yet without one. */
     public Builder promise(Promise promise, Status status) {
-      said.put(promise, new Said(status, ""));
+      return promise(promise, status, "");
+    }
+
+    /** Says what the record of a promise says, and why, for people. */
+    public Builder promise(Promise promise, Status status, String cause) {
+      said.put(promise, new Said(status, cause));
       return this;
     }
 

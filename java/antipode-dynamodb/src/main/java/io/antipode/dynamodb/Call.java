@@ -1,6 +1,7 @@
 package io.antipode.dynamodb;
 
 import io.antipode.aws.AwsCall;
+import io.antipode.lineage.WriteId;
 import io.antipode.request.Recording;
 import io.antipode.runtime.Counts;
 import java.util.ArrayList;
@@ -49,6 +50,18 @@ final class Call extends AwsCall {
 
   List<Planned> planned() {
     return planned;
+  }
+
+  /** Returns what it writes; none where one of its items is not known. */
+  List<WriteId> writes() {
+    List<WriteId> writes = new ArrayList<>();
+    for (Planned each : planned) {
+      if (each.item() == null) {
+        return List.of();
+      }
+      writes.add(shim.written(each.item(), each.stamp()));
+    }
+    return writes;
   }
 
   /** Returns a stamp for one of its writes: later than whatever its request has seen. */

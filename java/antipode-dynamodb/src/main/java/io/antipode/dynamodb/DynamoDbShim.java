@@ -8,16 +8,21 @@ import io.antipode.aws.RegionShim;
 import io.antipode.barrier.StaleRead;
 import io.antipode.lineage.Lineage;
 import io.antipode.lineage.LineageText;
+import io.antipode.lineage.Promise;
 import io.antipode.lineage.WriteId;
 import io.antipode.request.Recording;
 import io.antipode.runtime.Time;
+import java.util.ArrayList;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
+import software.amazon.awssdk.awscore.AwsRequestOverrideConfiguration;
 import software.amazon.awssdk.core.SdkRequest;
 import software.amazon.awssdk.services.dynamodb.DynamoDbAsyncClient;
 import software.amazon.awssdk.services.dynamodb.DynamoDbAsyncClientBuilder;
@@ -29,13 +34,15 @@ import software.amazon.awssdk.services.dynamodb.model.DeleteItemResponse;
 import software.amazon.awssdk.services.dynamodb.model.GetItemRequest;
 import software.amazon.awssdk.services.dynamodb.model.GetItemResponse;
 import software.amazon.awssdk.services.dynamodb.model.KeySchemaElement;
-import software.amazon.awssdk.services.dynamodb.model.PutItemRequest;
+import software.amazon.awssdk.services.dynamodb.model.Put;
 import software.amazon.awssdk.services.dynamodb.model.PutItemResponse;
+import software.amazon.awssdk.services.dynamodb.model.TransactWriteItem;
+import software.amazon.awssdk.services.dynamodb.model.TransactWriteItemsResponse;
 
 /**
  * One region of global tables, or of tables that are in one region alone, as one process sees it:
  * values with their stored lineage, and waits. What is written here is read by the shims of other
- * languages, and the reverse. Promises of the datastore cannot be waited for by this shim.
+ * languages, and the reverse.
  */
 public final class DynamoDbShim extends RegionShim {
   private final DynamoDbClient client;
@@ -43,6 +50,7 @@ public final class DynamoDbShim extends RegionShim {
   private final @Nullable String table;
   private final String key;
   private final String field;
+  private final String promiseTable;
 
   /**
    * What a read found.
@@ -59,6 +67,7 @@ public final class DynamoDbShim extends RegionShim {
     this.table = builder.table;
     this.key = builder.key;
     this.field = builder.field;
+    this.promiseTable = builder.promiseTable;
   }
 
   /**
@@ -79,6 +88,7 @@ public final class DynamoDbShim extends RegionShim {
     private @Nullable String table;
     private String key = "id";
     private String field = "value";
+    private String promiseTable = Records.TABLE;
 
     private Builder(String datastore, DynamoDbClientBuilder client) {
       super(datastore);
@@ -100,6 +110,16 @@ public final class DynamoDbShim extends RegionShim {
     /** Names the attribute of items in which values are; {@code value} by default. */
     public Builder field(String field) {
       this.field = Objects.requireNonNull(field, "field");
+      return this;
+    }
+
+    /**
+     * Names the table of promises, alike in every service and region; {@code antipode_promises} by
+     * default. Its partition key is the string {@code id}, its attribute for the time to live
+     * {@code until}.
+     */
+    public Builder promiseTable(String table) {
+      this.promiseTable = Objects.requireNonNull(table, "table");
       return this;
     }
 
@@ -126,8 +146,15 @@ public final class DynamoDbShim extends RegionShim {
       }
       DynamoDbClient own = built(client, new Attempts.Counting());
       return new DynamoDbShim(
-          this, own, new DynamoDbRegions(own.serviceClientConfiguration(), regions()));
+          this,
+          own,
+          new DynamoDbRegions(own.serviceClientConfiguration(), regions(), promiseTable));
     }
+  }
+
+  @Override
+  public boolean pollsForPromises() {
+    return true;
   }
 
   // Clients of the application's.
@@ -232,6 +259,22 @@ public final class DynamoDbShim extends RegionShim {
    *     the scope becomes incomplete
    */
   public Lineage write(String id, AttributeValue value, Lineage lineage) {
+    return write(id, value, lineage, null);
+  }
+
+  /**
+   * Puts the item of a key with a value and a lineage, in one request: a transaction where it
+   * fulfils a promise. Whatever else was in the item goes.
+   *
+   * @param id the value of the partition key
+   * @param lineage what the value depends on
+   * @param fulfils a promise that this write fulfils, in the same transaction; null for none
+   * @return the lineage with this write, which enters the current scope as well
+   * @throws software.amazon.awssdk.core.exception.SdkException as {@link #write(String,
+   *     AttributeValue, Lineage)}
+   */
+  public Lineage write(
+      String id, AttributeValue value, Lineage lineage, @Nullable Promise fulfils) {
     Item item = item(id);
     long stamp = stamp(lineage.merge(Antipode.current()), false);
     Map<String, AttributeValue> stored = item.wire();
@@ -241,21 +284,57 @@ public final class DynamoDbShim extends RegionShim {
     if (!text.isEmpty()) {
       stored.put(Stored.LINEAGE, AttributeValue.fromS(text));
     }
-    Attempts attempts = new Attempts(false);
-    PutItemRequest request =
-        PutItemRequest.builder()
-            .tableName(item.table())
-            .item(stored)
-            .overrideConfiguration(
-                options -> options.putExecutionAttribute(Attempts.key(), attempts))
-            .build();
+    WriteId write = written(item, stamp);
+    Attempts attempts = new Attempts(fulfils != null);
+    Consumer<AwsRequestOverrideConfiguration.Builder> options =
+        each -> each.putExecutionAttribute(Attempts.key(), attempts);
+    if (fulfils == null) {
+      return done(
+          attempts,
+          () -> {
+            PutItemResponse unused =
+                client.putItem(
+                    put -> put.tableName(item.table()).item(stored).overrideConfiguration(options));
+          },
+          write,
+          lineage);
+    }
+    Put record = Records.naming(record(fulfils), List.of(write));
+    List<TransactWriteItem> both =
+        List.of(action(Put.builder().tableName(item.table()).item(stored).build()), action(record));
     return done(
         attempts,
         () -> {
-          PutItemResponse unused = client.putItem(request);
+          TransactWriteItemsResponse unused =
+              client.transactWriteItems(
+                  all -> all.transactItems(both).overrideConfiguration(options));
         },
-        written(item, stamp),
+        write,
         lineage);
+  }
+
+  /**
+   * Returns the actions of a {@code TransactWriteItems} with one more, by which they fulfil a
+   * promise. For instrumented clients, which note in it what the transaction writes:
+   *
+   * <pre>{@code
+   * client.transactWriteItems(all -> all.transactItems(shim.fulfil(actions, promise)));
+   * }</pre>
+   *
+   * @param actions what the transaction writes
+   */
+  public List<TransactWriteItem> fulfil(Collection<TransactWriteItem> actions, Promise promise) {
+    List<TransactWriteItem> all = new ArrayList<>(actions);
+    all.add(action(record(promise)));
+    return all;
+  }
+
+  private Put record(Promise promise) {
+    return Records.fulfilling(promise, recordLife(promise), promiseTable);
+  }
+
+  private static TransactWriteItem action(Put put) {
+    return TransactWriteItem.builder().put(put).build();
   }
 
   /**

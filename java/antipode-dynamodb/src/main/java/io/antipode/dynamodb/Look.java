@@ -3,6 +3,7 @@ package io.antipode.dynamodb;
 import io.antipode.aws.Homes;
 import io.antipode.barrier.Observation;
 import io.antipode.barrier.Status;
+import io.antipode.lineage.Promise;
 import io.antipode.lineage.WriteId;
 import java.util.Collection;
 import java.util.HashMap;
@@ -16,6 +17,21 @@ import org.jspecify.annotations.Nullable;
 
 /** One poll of a region. */
 final class Look {
+  /** What counts of the writes of a promise's transaction. */
+  private static final Set<Status> MET = Set.of(Status.VISIBLE, Status.SUPERSEDED);
+
+  private static final String SILENT =
+      "its record names no writes: the client that fulfilled it is not instrumented";
+
+  /** What of items is read. */
+  enum Wanted {
+    STAMP,
+    /** The stamp, or else the digest of the whole item. */
+    WHOLE,
+    /** What a promise's record names. */
+    WRITES
+  }
+
   /** Reads items consistently. */
   interface Reading {
     /**
@@ -23,9 +39,9 @@ final class Look {
      *
      * @param region where
      * @param items which; none asks whether it answers
-     * @param isWhole whether what has no stamp is to have its digest
+     * @param wanted what of them
      */
-    Map<Item, Shown> read(String region, Set<Item> items, boolean isWhole) throws Exception;
+    Map<Item, Shown> read(String region, Set<Item> items, Wanted wanted) throws Exception;
   }
 
   private final String region;
@@ -60,6 +76,47 @@ final class Look {
     return look.observation();
   }
 
+  /**
+   * Returns which promises are fulfilled in a region: all that their transactions wrote is there.
+   *
+   * @param table of their records
+   */
+  static Observation at(
+      String region,
+      Collection<Promise> promises,
+      String table,
+      Homes<Shown> homes,
+      Reading reading)
+      throws Exception {
+    Map<Promise, Item> records = new LinkedHashMap<>();
+    promises.forEach(each -> records.put(each, Records.of(each, table)));
+    Map<Item, Shown> told =
+        reading.read(region, new LinkedHashSet<>(records.values()), Wanted.WRITES);
+    Map<Promise, List<WriteId>> named = new LinkedHashMap<>();
+    records.forEach(
+        (promise, item) -> {
+          Shown shown = told.getOrDefault(item, Shown.ABSENT);
+          if (shown.isPresent()) {
+            named.put(promise, Records.writesIn(shown.writes()));
+          }
+        });
+    Set<WriteId> wanted = new LinkedHashSet<>();
+    named.values().forEach(wanted::addAll);
+    Observation seen =
+        wanted.isEmpty() ? Observation.of(region).build() : at(region, wanted, homes, reading);
+    Observation.Builder shown = Observation.of(region);
+    named.forEach(
+        (promise, writes) -> {
+          boolean isMet = writes.stream().allMatch(each -> MET.contains(seen.status(each)));
+          if (writes.isEmpty()) {
+            shown.promise(promise, Status.NOT_YET, SILENT);
+          } else {
+            shown.promise(promise, isMet ? Status.VISIBLE : Status.NOT_YET);
+          }
+        });
+    return shown.build();
+  }
+
   private Observation observation() {
     Observation.Builder shown = Observation.of(region);
     statuses.forEach((write, status) -> shown.write(write, status, homes.cause(write)));
@@ -70,7 +127,7 @@ final class Look {
   }
 
   private void poll() throws Exception {
-    here.putAll(reading.read(region, items(places.keySet()), false));
+    here.putAll(reading.read(region, items(places.keySet()), Wanted.STAMP));
     judge();
     List<WriteId> pending = pending();
     Map<String, Set<WriteId>> asked = new LinkedHashMap<>();
@@ -82,7 +139,7 @@ final class Look {
     asked.forEach(this::askHome);
     Set<Item> unstamped = unstamped(pending);
     if (!unstamped.isEmpty()) {
-      here.putAll(reading.read(region, unstamped, true));
+      here.putAll(reading.read(region, unstamped, Wanted.WHOLE));
     }
     judge();
   }
@@ -97,7 +154,7 @@ final class Look {
     Map<Item, Shown> told = Map.of();
     String cause = "";
     try {
-      told = reading.read(home, items(writes), true);
+      told = reading.read(home, items(writes), Wanted.WHOLE);
     } catch (InterruptedException error) {
       Thread.currentThread().interrupt();
       cause = home + " was not asked about it";

@@ -8,9 +8,10 @@ import org.jspecify.annotations.Nullable;
  * @param isPresent whether it is there
  * @param stamp of who wrote it; null without one
  * @param digest of the whole item, where it has no stamp and was read whole; else empty
+ * @param writes of a promise's record, the text of what its transaction wrote; else empty
  */
-record Shown(boolean isPresent, @Nullable Long stamp, String digest) {
-  static final Shown ABSENT = new Shown(false, null, "");
+record Shown(boolean isPresent, @Nullable Long stamp, String digest, String writes) {
+  static final Shown ABSENT = new Shown(false, null, "", "");
 
   /** Returns whether it is what the write of a version made of the item. */
   boolean isOf(long version) {

@@ -1,6 +1,7 @@
 package io.antipode.dynamodb;
 
 import io.antipode.dynamodb.Call.Planned;
+import io.antipode.lineage.WriteId;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -62,7 +63,9 @@ final class Writes {
     if (request instanceof TransactWriteItemsRequest transaction) {
       return transaction.transactItems().stream()
           .map(TransactWriteItem::put)
-          .flatMap(put -> put == null ? Stream.empty() : Stream.of(put.tableName()));
+          .flatMap(
+              put ->
+                  put == null || Records.isOpen(put) ? Stream.empty() : Stream.of(put.tableName()));
     }
     return Statements.of(request).stream()
         .map(Statements.Given::parsed)
@@ -107,9 +110,11 @@ final class Writes {
       return request;
     }
     if (request instanceof TransactWriteItemsRequest transaction) {
+      List<TransactWriteItem> acted =
+          transaction.transactItems().stream().map(each -> acted(call, each)).toList();
+      List<WriteId> writes = call.writes();
       return transaction.toBuilder()
-          .transactItems(
-              transaction.transactItems().stream().map(each -> acted(call, each)).toList())
+          .transactItems(acted.stream().map(each -> naming(each, writes)).toList())
           .build();
     }
     if (!Statements.of(request).isEmpty()) {
@@ -175,8 +180,18 @@ final class Writes {
     return request;
   }
 
+  /** Returns an action that says what its transaction writes, if it is the record of a promise. */
+  private static TransactWriteItem naming(TransactWriteItem action, List<WriteId> writes) {
+    return Records.isOpen(action.put()) && !writes.isEmpty()
+        ? action.toBuilder().put(Records.naming(action.put(), writes)).build()
+        : action;
+  }
+
   private TransactWriteItem acted(Call call, TransactWriteItem action) {
     @Nullable Put put = action.put();
+    if (Records.isOpen(put)) {
+      return action;
+    }
     if (put != null) {
       return action.toBuilder()
           .put(put.toBuilder().item(put(call, put.tableName(), put.item())).build())
