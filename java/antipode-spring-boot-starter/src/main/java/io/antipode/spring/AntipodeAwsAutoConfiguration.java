@@ -4,6 +4,7 @@ import io.antipode.aws.AwsShim;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
+import org.springframework.boot.context.properties.EnableConfigurationProperties;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Import;
 import org.springframework.core.env.Environment;
@@ -15,11 +16,15 @@ import org.springframework.core.env.Environment;
 @AutoConfiguration
 @Import(DatastoresConfiguration.class)
 @ConditionalOnClass(AwsShim.class)
+@EnableConfigurationProperties({AntipodeDynamoDbProperties.class, AntipodeS3Properties.class})
 public class AntipodeAwsAutoConfiguration {
   /** Instruments clients as they are made. */
   @Bean
   static AwsClientBeans antipodeAwsClients(
-      Environment environment, ObjectProvider<InstrumentedBeans> report) {
-    return new AwsClientBeans(DatastoreRules.of(environment), report);
+      Environment environment,
+      ObjectProvider<InstrumentedBeans> report,
+      ObjectProvider<AntipodeDynamoDbProperties> dynamoDb,
+      ObjectProvider<AntipodeS3Properties> s3) {
+    return new AwsClientBeans(DatastoreRules.of(environment), report, dynamoDb, s3);
   }
 }

@@ -47,11 +47,19 @@ final class AwsClientBeans implements BeanPostProcessor, DisposableBean {
 
   private final DatastoreRules rules;
   private final ObjectProvider<InstrumentedBeans> report;
+  private final ObjectProvider<AntipodeDynamoDbProperties> dynamoDb;
+  private final ObjectProvider<AntipodeS3Properties> s3;
   private final Map<List<Object>, AwsShim> shims = new LinkedHashMap<>();
 
-  AwsClientBeans(DatastoreRules rules, ObjectProvider<InstrumentedBeans> report) {
+  AwsClientBeans(
+      DatastoreRules rules,
+      ObjectProvider<InstrumentedBeans> report,
+      ObjectProvider<AntipodeDynamoDbProperties> dynamoDb,
+      ObjectProvider<AntipodeS3Properties> s3) {
     this.rules = rules;
     this.report = report;
+    this.dynamoDb = dynamoDb;
+    this.s3 = s3;
   }
 
   private static boolean isPresent(String shim) {
@@ -149,9 +157,18 @@ final class AwsClientBeans implements BeanPostProcessor, DisposableBean {
           Store.DYNAMODB,
           client,
           DynamoDbShim.class,
-          datastore ->
-              DynamoDbShim.builder(
-                  datastore, alike(DynamoDbClient.builder(), client.serviceClientConfiguration())));
+          datastore -> {
+            DynamoDbShim.Builder builder =
+                DynamoDbShim.builder(
+                    datastore,
+                    alike(DynamoDbClient.builder(), client.serviceClientConfiguration()));
+            AntipodeDynamoDbProperties said = all.dynamoDb.getObject();
+            said.regions().forEach(builder::region);
+            if (said.promiseTable() != null) {
+              builder.promiseTable(said.promiseTable());
+            }
+            return builder;
+          });
     }
   }
 
@@ -176,11 +193,17 @@ final class AwsClientBeans implements BeanPostProcessor, DisposableBean {
           Store.S3,
           client,
           S3Shim.class,
-          datastore ->
-              S3Shim.builder(
-                  datastore,
-                  alike(S3Client.builder(), client.serviceClientConfiguration())
-                      .forcePathStyle(S3Shim.isPathStyle(urls))));
+          datastore -> {
+            S3Shim.Builder builder =
+                S3Shim.builder(
+                    datastore,
+                    alike(S3Client.builder(), client.serviceClientConfiguration())
+                        .forcePathStyle(S3Shim.isPathStyle(urls)));
+            AntipodeS3Properties said = all.s3.getObject();
+            said.regions().forEach(builder::region);
+            said.copies().forEach(builder::copies);
+            return builder;
+          });
     }
   }
 

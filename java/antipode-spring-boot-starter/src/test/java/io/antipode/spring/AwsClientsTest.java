@@ -2,11 +2,23 @@ package io.antipode.spring;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.sun.net.httpserver.HttpServer;
 import io.antipode.aws.AwsShim;
+import io.antipode.barrier.BarrierOptions;
+import io.antipode.barrier.Barriers;
 import io.antipode.barrier.ReadsFrom;
 import io.antipode.barrier.Shim;
 import io.antipode.barrier.Shims;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.WriteId;
+import io.antipode.runtime.Time;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
 import java.net.URI;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
@@ -113,6 +125,51 @@ class AwsClientsTest {
         .contains("queuesAsync -> news")
         .contains("not instrumented: mediaElsewhere (s3 at us-east-1:443)");
     assertThat(Shims.of("posts")).isEmpty();
+  }
+
+  /** A barrier asks the bucket that has the copies, and the region that took the write. */
+  @Test
+  void otherRegionsAndTheBucketsThatHaveTheirCopies() throws IOException {
+    HttpServer server =
+        HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
+    List<String> asked = new CopyOnWriteArrayList<>();
+    server.createContext(
+        "/",
+        exchange -> {
+          asked.add(exchange.getRequestURI().getPath());
+          exchange.getResponseHeaders().add("x-amz-version-id", "v1");
+          // The copy comes once the writer's region was asked.
+          exchange.sendResponseHeaders(asked.contains("/media-us/a") ? 200 : 404, -1);
+          exchange.close();
+        });
+    server.start();
+    String address = "127.0.0.1:" + server.getAddress().getPort();
+    try {
+      new ApplicationContextRunner()
+          .withConfiguration(AutoConfigurations.of(AntipodeAwsAutoConfiguration.class))
+          .withBean(
+              S3Client.class,
+              () ->
+                  somewhere(S3Client.builder(), Region.EU_WEST_1)
+                      .endpointOverride(URI.create("http://" + address))
+                      .forcePathStyle(true)
+                      .build())
+          .withPropertyValues(
+              "antipode.datastores=media=s3://" + address + "?reads_from=replica",
+              "antipode.s3.copies.media-us=media-eu",
+              "antipode.s3.regions.us-east-1=http://" + address)
+          .run(
+              context -> {
+                assertThat(context).hasSingleBean(S3Client.class);
+                WriteId write =
+                    WriteId.ofOpaque("media", "media-us/a@us-east-1", "v1").writtenAt(Time.hour());
+                Barriers.barrier(
+                    BarrierOptions.timeout(Duration.ofSeconds(20)).withLineage(Lineage.of(write)));
+              });
+    } finally {
+      server.stop(0);
+    }
+    assertThat(asked).contains("/media-eu/a", "/media-us/a");
   }
 
   /** Without a rule every bean is as it was made. */
