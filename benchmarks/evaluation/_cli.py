@@ -139,7 +139,7 @@ def _run(given: argparse.Namespace, runs: Sequence[Run], results: Path) -> int:
         print(f"evaluation: violations with the barrier: {', '.join(wrong)}", file=sys.stderr)
         return VIOLATED
     there = {run.name: run for run in found.runs}
-    unclear = [run.name for run in runs if run.late and there[run.name].status == INCONCLUSIVE]
+    unclear = [run.name for run in runs if run.late and there[run.name].unclear]
     if unclear:
         print(f"evaluation: inconclusive: {', '.join(unclear)}", file=sys.stderr)
     return INCONCLUSIVE if unclear else 0

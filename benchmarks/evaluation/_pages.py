@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks._machine import code, described
 from benchmarks._markdown import listed, table
+from benchmarks.judge import INCONCLUSIVE
 
 from . import _sections as sections
 from ._plan import LONG_SECTIONS, PROFILES
@@ -120,7 +121,7 @@ def _measured(results: Results) -> Iterator[str]:
         "whatever was measured waited for one, and 99th percentiles are the machine's."
     )
     yield _OF_ROUNDS
-    odd = [run for run in results.runs if run.status]
+    odd = [run for run in results.runs if run.unclear or run.status not in (0, INCONCLUSIVE)]
     if odd:
         yield "Runs that ended with something to say (where no post is late nothing can be shown):"
         yield "\n".join(f"- {run.name}: {run.verdict}" for run in odd)

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.judge import differ, over_blocks
+from benchmarks.judge import INCONCLUSIVE, differ, over_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -163,6 +163,14 @@ class RunResult:
     counts: str = ""
     footprints: list[FootprintResult] = field(default_factory=list)
     emulators: list[str] = field(default_factory=list)
+
+    @property
+    def unclear(self) -> bool:
+        """Whether it was to show that the barrier was needed, and too little came early for that.
+
+        A run of the barrier alone is not: the round without it is in another run.
+        """
+        return self.status == INCONCLUSIVE and bool(self.of("none"))
 
     def of(
         self, strategy: str, kind: str | None = None, lag_ms: float | None = None

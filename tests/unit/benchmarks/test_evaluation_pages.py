@@ -23,6 +23,7 @@ from benchmarks.evaluation._results import (
     read,
 )
 from benchmarks.evaluation._text import share_text
+from benchmarks.judge import INCONCLUSIVE
 from benchmarks.post_notification._options import EMULATORS, NOTIFIERS, POST_STORAGES
 
 if TYPE_CHECKING:
@@ -159,6 +160,19 @@ def test_every_pair_has_a_page_of_its_own(results: Results) -> None:
     assert page.startswith("# Every pair of stores")
     assert "../../guides/post-notification.md" in page
     assert "table 1" not in page
+
+
+def test_a_run_of_the_barrier_alone_is_not_odd(results: Results) -> None:
+    """It cannot say by itself that the barrier was needed; one that could and did not is listed."""
+    told: dict[str, Any] = {
+        "sections": [*LONG_SECTIONS],
+        "status": INCONCLUSIVE,
+        "verdict": "nothing was wrong",
+    }
+    both = replace(results.runs[0], **told)
+    alone = replace(both, rounds=both.of("barrier"))
+    assert "nothing was wrong" not in index(replace(results, runs=[alone]))
+    assert f"- {both.name}: nothing was wrong" in index(replace(results, runs=[both]))
 
 
 @pytest.mark.parametrize(
