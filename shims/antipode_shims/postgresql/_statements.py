@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ._functions import READONLY
@@ -137,11 +138,18 @@ def _one(part: str, readonly: frozenset[str]) -> int:
     if (rule := _RULES.get(first)) is not None:
         return rule(rest)
     if first in _WRITE:
-        return WRITES | (READS if _LOOKING.intersection(rest) else 0)
+        return WRITES | (READS if _looks(first, rest) else 0)
     found = _read(first, rest)
     if found & READS and "(" in part and _called(part, readonly):
         return found | CALLS
     return found
+
+
+def _looks(first: str, rest: list[str]) -> bool:
+    """Whether a statement that writes reads, too; TABLE is mostly the kind of what it changes."""
+    if first in _MODIFY and "TABLE" in rest:
+        return True
+    return not _LOOKING.isdisjoint(rest) or ("AS", "TABLE") in pairwise(rest)
 
 
 def _read(first: str, rest: list[str]) -> int:
@@ -149,6 +157,8 @@ def _read(first: str, rest: list[str]) -> int:
     if first == "DECLARE":
         return READS | DECLARES | (HOLDS if "HOLD" in rest and "WITHOUT" not in rest else 0)
     if first == "COPY":
+        if rest and rest[0] in _READ | _MODIFY:  # A query in parentheses.
+            return READS | (WRITES if _MODIFY.intersection(rest) else 0)
         return WRITES if "FROM" in rest else READS
     if first not in _READ:
         return ANYTHING

@@ -297,6 +297,7 @@ def test_what_leaves_no_result_is_counted(orders: Clients) -> None:
     for statement in (
         "CREATE TEMP TABLE other AS SELECT * FROM orders",
         "INSERT INTO other SELECT * FROM orders",
+        "INSERT INTO other TABLE orders",
     ):
         before = unread()
         with antipode.scope() as scope:

@@ -67,6 +67,7 @@ final class Statements {
           """);
   private static final Set<String> MODIFY = words("INSERT UPDATE DELETE MERGE INTO");
   private static final Set<String> LOOKING = words("SELECT FROM USING RETURNING VALUES WITH");
+  private static final List<String> AS_TABLE = List.of("AS", "TABLE");
 
   private Statements() {}
 
@@ -161,7 +162,7 @@ final class Statements {
       return Set.of();
     }
     if (WRITE.contains(word)) {
-      return hasAny(rest, LOOKING) ? EnumSet.of(WRITES, READS) : EnumSet.of(WRITES);
+      return looks(word, rest) ? EnumSet.of(WRITES, READS) : EnumSet.of(WRITES);
     }
     Set<Effect> found = EnumSet.noneOf(Effect.class);
     found.addAll(of(word, rest));
@@ -170,6 +171,14 @@ final class Statements {
       found.add(CALLS);
     }
     return found;
+  }
+
+  /** Whether a statement that writes reads, too; TABLE is mostly the kind of what it changes. */
+  private static boolean looks(String word, List<String> rest) {
+    if (MODIFY.contains(word) && rest.contains("TABLE")) {
+      return true;
+    }
+    return hasAny(rest, LOOKING) || Collections.indexOfSubList(rest, AS_TABLE) >= 0;
   }
 
   private static boolean hasAny(List<String> words, Set<String> some) {
@@ -197,7 +206,12 @@ final class Statements {
           rest.contains("HOLD") && !rest.contains("WITHOUT")
               ? EnumSet.of(READS, DECLARES, HOLDS)
               : EnumSet.of(READS, DECLARES);
-      case "COPY" -> rest.contains("FROM") ? EnumSet.of(WRITES) : EnumSet.of(READS);
+      case "COPY" -> {
+        if (READ.contains(second) || MODIFY.contains(second)) {
+          yield modifying(rest); // A query in parentheses.
+        }
+        yield rest.contains("FROM") ? EnumSet.of(WRITES) : EnumSet.of(READS);
+      }
       case "SELECT" -> rest.contains("INTO") ? EnumSet.of(READS, WRITES) : EnumSet.of(READS);
       default -> !READ.contains(word) ? anything() : modifying(rest);
     };
