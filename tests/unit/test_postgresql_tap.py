@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import antipode
-from antipode import Status, WriteId
+from antipode import ConfigurationError, Status, WriteId
 from antipode.shim import Observation
 from antipode_shims.postgresql._clients import tap as module
 from antipode_shims.postgresql._clients.tap import FRESH_S, Read, Session, Tap, Verdict
@@ -111,3 +111,32 @@ def test_a_snapshot_that_is_taken_during_the_poll_is_noticed(timed: Timed) -> No
             ended.append("passed")
             assert not any("replay_lsn" in sql for sql in asked[taken:])
     assert sorted(set(ended)) == ["passed", "refused"]
+
+
+@pytest.mark.parametrize(
+    ("called", "advice"),
+    [
+        (
+            "SELECT Price_Of(a) FROM t",
+            "calls price_of(), .* declare it: readonly_functions=['price_of']",
+        ),
+        ('SELECT app."Price"(a) FROM t', "calls a function in quotes, .* call it without"),
+    ],
+)
+def test_what_is_said_of_a_function_that_may_write(
+    timed: Timed, caplog: pytest.LogCaptureFixture, called: str, advice: str
+) -> None:
+    """What can be declared, and never a name that would stand for all that are in quotes."""
+    timed.tap.starts(called, Session.IDLE, opens=False)
+    begins, _, ends = advice.partition(" .* ")
+    assert begins in caplog.text
+    assert ends in caplog.text
+    assert '""' not in caplog.text
+
+
+@pytest.mark.parametrize("names", ["price_of", ['""'], ['"Price"'], ["price_of()"]])
+def test_what_cannot_be_declared(names: Any) -> None:
+    """One text, and names in quotes, of which no statement would be told from another."""
+    settings = ServerSettings.of({"host": "127.0.0.1"})
+    with pytest.raises(ConfigurationError, match="without quotes"):
+        BasePostgreSQLShim("posts", settings, readonly_functions=names)

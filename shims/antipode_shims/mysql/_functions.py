@@ -9,7 +9,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from antipode import ConfigurationError
+from antipode_shims._sql.functions import declared
 
 from ._position.flavor import Flavor
 
@@ -111,7 +111,6 @@ OWN: Final = {
 }
 #: MariaDB's functions of sequences: they write, even where the transaction is rolled back.
 SEQUENCES: Final = frozenset({b"nextval", b"setval"})
-_OPTION: Final = re.compile(r"[\w$]+(?:\.[\w$]+)?")
 _KNOWN: Final = WORDS | BOTH
 #: What stands before a parenthesis; quoted, or of a schema, it is no word and not built in.
 _CALLED: Final = re.compile(rb"(?<![\w$.`\"\x80-\xff])([\w$.`\"\x80-\xff]+)\s*\(")
@@ -141,15 +140,7 @@ def names_of(functions: Collection[str]) -> frozenset[bytes]:
     Raises:
         ConfigurationError: it is one text, or has what is no ``name`` or ``schema.name``.
     """
-    if isinstance(functions, str) or not all(
-        isinstance(each, str) and _OPTION.fullmatch(each) for each in functions
-    ):
-        msg = (
-            "readonly_functions is a collection of names, each name or schema.name without quotes: "
-            f"{functions!r}"
-        )
-        raise ConfigurationError(msg)
-    return frozenset(each.lower().encode() for each in functions)
+    return frozenset(each.encode() for each in declared(functions))
 
 
 def called(sql: bytes) -> frozenset[bytes]:

@@ -227,15 +227,21 @@ class Tap:
     def _warn(self, sql: str) -> None:
         for name in sorted(unknown_functions(sql, self.shim.readonly_functions))[:1]:
             count("unknown_function", self.shim.datastore)
+            called, advice = f"{name}()", f"declare it: readonly_functions=[{name!r}]"
+            if '"' in name:
+                called, advice = (
+                    "a function in quotes",
+                    "call it without: none in quotes is declared",
+                )
             log_once(
                 "postgresql_unknown_function",
                 self.shim.datastore,
                 name,
-                "a statement to %r calls %s(), which may write: whether it did is asked after it. "
-                "Where it only reads, declare it: readonly_functions=[%r]",
+                "a statement to %r calls %s, which may write: whether it did is asked after it. "
+                "Where it only reads, %s",
                 self.shim.datastore,
-                name,
-                name,
+                called,
+                advice,
             )
 
     def judge(self, held: Floor, found: int, session: Session, *, piped: bool = False) -> Verdict:

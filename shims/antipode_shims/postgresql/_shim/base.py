@@ -20,6 +20,7 @@ from antipode.shim import (
     scope_in,
     unscoped,
 )
+from antipode_shims._sql.functions import declared
 from antipode_shims._sql.promises import TABLE
 from antipode_shims.postgresql._endpoint import PostgreSQLEndpoint, ServerSettings, abandon
 from antipode_shims.postgresql._look import SAMPLE, Refused, converse, hidden_sql, look
@@ -120,7 +121,7 @@ class BasePostgreSQLShim(ServerShim):
         self._stated = one_server is True or reads_from == "primary"
         one_server = settings.one_server if one_server is None else one_server
         self.promise_table = check_name(promise_table)  # Before the server is claimed.
-        self.readonly_functions = frozenset(name.lower() for name in readonly_functions)
+        self.readonly_functions = declared(readonly_functions)
         super().__init__(
             datastore,
             server=settings.where if one_server else None,

@@ -434,8 +434,8 @@ public final class PostgreSqlShim extends Shim {
               "a statement to "
                   + datastore()
                   + " calls "
-                  + name
-                  + "(), which may write: whether it did is asked after it. Where it only reads,"
+                  + (name.contains("\"") ? "a function in quotes" : name + "()")
+                  + ", which may write: whether it did is asked after it. Where it only reads,"
                   + " declare it by readonlyFunctions");
       return; // A statement is counted once.
     }
