@@ -249,6 +249,11 @@ def _judge_unread(state: State) -> Verdict:
 
 def unreadable(state: State) -> str:
     """Why nothing can be said of a server, and what to do."""
+    if state.timeline == 1 and not state.receiving:
+        return (
+            "this user may not see on which timeline the standby is, and no receiver shows it:"
+            f" {GRANT} TO that user, or run {MIGRATION}"
+        )
     if state.timeline == 1:
         return (
             "this user may not see on which timeline the standby is:"

@@ -177,6 +177,12 @@ record ServerState(
 
   /** Returns why nothing can be said of a server, and what to do. */
   String unreadable() {
+    if (timeline == 1 && !isReceiving) {
+      return "this user may not see on which timeline the standby is, and no receiver shows it: "
+          + GRANT
+          + " TO that user, or run "
+          + MIGRATION;
+    }
     return timeline == 1
         ? "this user may not see on which timeline the standby is: "
             + GRANT_STREAM
