@@ -58,7 +58,7 @@ LACKING = {
             *BESIDE_OWN_VALUES,
         }
     ),
-    "java": frozenset({"decide redis keys", "decide postgresql found"}),
+    "java": frozenset({"decide redis keys"}),
 }
 
 

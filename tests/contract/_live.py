@@ -34,6 +34,7 @@ SHIMS = {
     "mariadb": ("python", "java", "cpp"),
     "mongodb": ("python", "java", "cpp"),
     "mysql": ("python", "java", "cpp"),
+    "postgresql": ("python", "java"),
     "rabbitmq": ("python", "java", "cpp"),
     "redis": ("python", "java", "cpp"),
 }

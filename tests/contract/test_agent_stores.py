@@ -10,7 +10,14 @@ import pytest
 from antipode_shims.embedded import EmbeddedTopology
 from antipode_testing import ContractStore, LagProxy, ShimContract
 from tests.agent.client import RemoteAntipode, RemoteShim, StoreError
-from tests.contract import test_activemq, test_dynamodb, test_embedded, test_rabbitmq, test_s3
+from tests.contract import (
+    test_activemq,
+    test_dynamodb,
+    test_embedded,
+    test_postgresql,
+    test_rabbitmq,
+    test_s3,
+)
 from tests.contract._servers import DATABASE, described
 from tests.contract.test_activemq import ActiveMQContractStore
 from tests.contract.test_agent import Remote, remote
@@ -18,6 +25,7 @@ from tests.contract.test_dynamodb import DynamoDBContractStore
 from tests.contract.test_embedded import EmbeddedContractStore
 from tests.contract.test_mongodb import MongoContractStore
 from tests.contract.test_mysql import MySQLContract, MySQLContractStore
+from tests.contract.test_postgresql import PostgreSQLContractStore
 from tests.contract.test_rabbitmq import RabbitMQContractStore
 from tests.contract.test_s3 import S3ContractStore
 from tests.integration.rabbitmq._bench import once_asked
@@ -33,6 +41,7 @@ if TYPE_CHECKING:
         MariaDBTopology,
         MongoDBTopology,
         MySQLTopology,
+        PostgreSQLTopology,
         RabbitMQTopology,
         S3Topology,
     )
@@ -44,17 +53,12 @@ WHOLE_VALUES = "an agent writes whole values"
 DOUBT_S = 0.5
 
 
-class RemoteMySQL(Remote, MySQLContractStore):
-    """Both flavours."""
+class RemoteSQL(Remote):
+    """Values are bytes, in a table of the library's own."""
 
     aborted: ClassVar[tuple[type[Exception], ...]] = (*ContractStore.aborted, StoreError)
 
-    def __init__(
-        self,
-        remote: RemoteAntipode,
-        topology: MySQLTopology | MariaDBTopology,
-        stack: ExitStack,
-    ) -> None:
+    def __init__(self, remote: RemoteAntipode, topology: Any, stack: ExitStack) -> None:
         self.antipode = remote
         super().__init__(topology, stack)
 
@@ -62,10 +66,6 @@ class RemoteMySQL(Remote, MySQLContractStore):
         store = self.topology.store
         server = described(store, self.topology, address)
         return RemoteShim(self.antipode, store, "posts", server, **options)
-
-    def has_unique_log(self, write: WriteId) -> bool:
-        """A log of MySQL is named by the server's UUID, one of MariaDB by a number."""
-        return self.topology.store == "mysql" and bool(write.key)
 
     async def read_async(self, key: str) -> tuple[bytes | None, Lineage]:
         return await self.reader.read_async(key)
@@ -80,6 +80,22 @@ class RemoteMySQL(Remote, MySQLContractStore):
             finally:
                 slow.cut()
                 doubtful.close()
+
+
+class RemoteMySQL(RemoteSQL, MySQLContractStore):
+    """Both flavours."""
+
+    def has_unique_log(self, write: WriteId) -> bool:
+        """A log of MySQL is named by the server's UUID, one of MariaDB by a number."""
+        return self.topology.store == "mysql" and bool(write.key)
+
+
+class RemotePostgreSQL(RemoteSQL, PostgreSQLContractStore):
+    """The servers of the Python suite."""
+
+    def has_unique_log(self, write: WriteId) -> bool:
+        """A log is named by the system's identifier."""
+        return bool(write.key)
 
 
 class RemoteMongoDB(Remote, MongoContractStore):
@@ -382,6 +398,24 @@ class TestMariaDBOfCpp(TestMariaDB):
     """The claims that the shim of C++ keeps, on the same servers."""
 
     language: ClassVar[str] = "cpp"
+
+
+@pytest.mark.store("postgresql")
+class TestPostgreSQLOfJava(Contract):
+    """The claims that Java's shim keeps, on real servers."""
+
+    language: ClassVar[str] = "java"
+    opt_outs: ClassVar[dict[str, str]] = {
+        **test_postgresql.TestPostgreSQL.opt_outs,
+        "partial_updates": WHOLE_VALUES,
+    }
+
+    @pytest.fixture
+    def store(
+        self, antipode_postgresql: PostgreSQLTopology, remote: RemoteAntipode
+    ) -> Iterator[RemotePostgreSQL]:
+        """A shim at the primary and one at the standby, both in an agent."""
+        yield from running(RemotePostgreSQL, remote, antipode_postgresql)
 
 
 @pytest.mark.store("mongodb")

@@ -20,6 +20,7 @@ _MODULES = {
     "mariadb": "mysql",
     "mongodb": "mongodb",
     "mysql": "mysql",
+    "postgresql": "postgresql",
     "rabbitmq": "rabbitmq",
     "redis": "redis",
 }

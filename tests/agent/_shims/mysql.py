@@ -8,35 +8,18 @@ import sqlalchemy
 
 from antipode_shims import mysql
 
-from ._open import Client, OpenShim, Table2, options
+from ._open import Client, OpenShim, options
+from ._sql import open_sql
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from antipode import Promise
 
 WRITE = "REPLACE INTO antipode_kv (k, v) VALUES (%s, %s)"
 
 
 def open_shim(given: Mapping[str, Any]) -> OpenShim:
     """A shim, whose tables are made at the primary."""
-    engine = _engine(given)
-    made = mysql.shim(given["datastore"], engine, **options(given))
-    if given.get("reads_from", "primary") == "primary":
-        _make_tables(engine, made)
-
-    def roll_back(key: str, value: bytes, promise: Promise) -> None:
-        with engine.connect() as connection, connection.begin() as transaction:
-            mysql.fulfil(connection, promise)
-            connection.exec_driver_sql(WRITE, (key, value))
-            transaction.rollback()
-
-    return Table2(
-        made,
-        lambda: mysql.shim_async(given["datastore"], _url(given, "aiomysql"), **options(given)),
-        roll_back,
-        engine.dispose,
-    )
+    return open_sql(given, mysql, _engine(given), _url(given, "aiomysql"), WRITE)
 
 
 def open_client(given: Mapping[str, Any]) -> OpenShim:
@@ -76,10 +59,3 @@ def _url(given: Mapping[str, Any], driver: str) -> str:
     server = given["server"]
     place = f"{server['user']}:{server['password']}@{server['host']}:{server['port']}"
     return f"mysql+{driver}://{place}/{server['database']}"
-
-
-def _make_tables(engine: Any, shim: Any) -> None:
-    with engine.begin() as connection:
-        for statement in (*shim.ddl(), *mysql.promises_ddl()):
-            made = statement.replace("CREATE TABLE `", "CREATE TABLE IF NOT EXISTS `")
-            connection.exec_driver_sql(made)

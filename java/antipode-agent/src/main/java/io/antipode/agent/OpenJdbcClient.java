@@ -3,7 +3,6 @@ package io.antipode.agent;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
-import io.antipode.barrier.ReadsFrom;
 import io.antipode.barrier.Shim;
 import io.antipode.mysql.MySqlShim;
 import io.antipode.postgresql.PostgreSqlShim;
@@ -36,36 +35,31 @@ final class OpenJdbcClient extends OpenClient {
 
   /** Opens one of MySQL or MariaDB. */
   static OpenJdbcClient ofMySql(String store, JsonNode given) {
-    MySqlShim shim = OpenMySql.builder(store, given).register();
+    JsonNode server = Values.argument(given, "server");
+    MySqlShim shim =
+        OpenSql.described(
+                MySqlShim.builder(Values.text(given, "datastore"), OpenSql.url(store, server)),
+                given)
+            .register();
     Set<String> tables = Set.copyOf(Values.texts(given.path("tables")));
-    String url = url(store, Values.argument(given, "server"), given);
+    String url = url(store, server, given);
     boolean isPlain = store.equals("mariadb") || url.contains("?");
     HikariDataSource plain = pool(isPlain ? url : url + "?trackSessionState=true", given);
     return new OpenJdbcClient(
         shim,
         plain,
         tables.isEmpty() ? shim.instrument(plain) : shim.instrument(plain, tables),
-        "REPLACE INTO antipode_kv (k, v) VALUES (?, ?)");
+        OpenSql.upsert(store));
   }
 
   /** Opens one of PostgreSQL. */
   static OpenJdbcClient ofPostgreSql(JsonNode given) {
-    JsonNode server = Values.argument(given, "server");
-    String url = OpenMySql.url("postgresql", server);
-    PostgreSqlShim.Builder builder =
-        PostgreSqlShim.builder(Values.text(given, "datastore"), url)
-            .user(Values.text(server, "user"), Values.text(server, "password"))
-            .readonlyFunctions(Set.copyOf(Values.texts(given.path("readonly_functions"))));
-    if (given.path("reads_from").asText().equals("replica")) {
-      builder.readsFrom(ReadsFrom.REPLICA);
-    }
-    PostgreSqlShim shim = builder.register();
+    String url = OpenSql.url("postgresql", Values.argument(given, "server"));
+    PostgreSqlShim shim =
+        OpenSql.described(PostgreSqlShim.builder(Values.text(given, "datastore"), url), given)
+            .register();
     HikariDataSource plain = pool(url + given.path("url_options").asText(""), given);
-    return new OpenJdbcClient(
-        shim,
-        plain,
-        shim.instrument(plain),
-        "INSERT INTO antipode_kv (k, v) VALUES (?, ?) ON CONFLICT (k) DO UPDATE SET v = excluded.v");
+    return new OpenJdbcClient(shim, plain, shim.instrument(plain), OpenSql.upsert("postgresql"));
   }
 
   private static HikariDataSource pool(String url, JsonNode given) {
@@ -84,7 +78,7 @@ final class OpenJdbcClient extends OpenClient {
     String hosts = given.path("url_hosts").asText("");
     String mode = given.path("url_mode").asText("");
     return hosts.isEmpty()
-        ? OpenMySql.url(store, server) + options
+        ? OpenSql.url(store, server) + options
         : "jdbc:"
             + store
             + ":"

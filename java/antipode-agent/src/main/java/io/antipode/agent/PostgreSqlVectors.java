@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.antipode.jdbc.Table2;
 import io.antipode.lineage.WriteId;
 import io.antipode.postgresql.PostgreSqlDecisions;
 import java.util.ArrayList;
@@ -11,6 +12,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
 /** Decisions of the shim of PostgreSQL, as vectors have them. */
 final class PostgreSqlVectors {
@@ -25,6 +27,7 @@ final class PostgreSqlVectors {
           JSON.objectNode()
               .set("lineage", Values.json(PostgreSqlDecisions.cover(answer(given.path("asked")))));
       case "command" -> command(given);
+      case "found" -> found(given);
       default -> throw AgentException.unsupported("decisions about a " + kind + " of postgresql");
     };
   }
@@ -55,6 +58,13 @@ final class PostgreSqlVectors {
         isRecovering ? Integer.toString(timeline) : String.format(Locale.ROOT, "%08X", timeline));
     answer.putIfAbsent("rights", "files");
     return answer;
+  }
+
+  private static ObjectNode found(JsonNode given) {
+    @Nullable String texts = given.path("texts").textValue();
+    Table2.Kept kept = Table2.kept("posts", texts, given.path("own").asBoolean());
+    ObjectNode value = JSON.objectNode().put("match", kept.match());
+    return value.set("lineage", Values.json(kept.lineage()));
   }
 
   private static ObjectNode command(JsonNode given) {

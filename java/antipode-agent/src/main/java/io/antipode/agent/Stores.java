@@ -73,13 +73,12 @@ final class Stores {
     if (store.equals("mongodb")) {
       return isClient ? new OpenMongoDbClient(request) : new OpenMongoDb(request);
     }
-    if (store.equals("postgresql")) {
-      if (!isClient) {
-        throw AgentException.unsupported("values of postgresql with their lineage");
-      }
-      return OpenJdbcClient.ofPostgreSql(request);
+    if (!isClient) {
+      return new OpenSql(store, request);
     }
-    return isClient ? OpenJdbcClient.ofMySql(store, request) : new OpenMySql(store, request);
+    return store.equals("postgresql")
+        ? OpenJdbcClient.ofPostgreSql(request)
+        : OpenJdbcClient.ofMySql(store, request);
   }
 
   private static OpenShim redisClient(JsonNode request) {

@@ -1,6 +1,7 @@
 package io.antipode.mysql;
 
 import io.antipode.barrier.Status;
+import io.antipode.jdbc.Table2;
 import io.antipode.lineage.Lineage;
 import io.antipode.lineage.WriteId;
 import java.util.ArrayList;
@@ -261,6 +262,6 @@ public final class MySqlDecisions {
 
   /** Returns the lineage of the column with a row. */
   public static Lineage found(String column) {
-    return Positions.stored("posts", column);
+    return Table2.stored("posts", column);
   }
 }

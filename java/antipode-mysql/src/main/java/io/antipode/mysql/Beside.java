@@ -2,6 +2,7 @@ package io.antipode.mysql;
 
 import io.antipode.Antipode;
 import io.antipode.Settings;
+import io.antipode.jdbc.Table2;
 import io.antipode.lineage.Lineage;
 import io.antipode.lineage.LineageText;
 import io.antipode.request.Recording;
@@ -207,7 +208,7 @@ final class Beside {
         if (texts.size() < MOST_TEXTS) {
           texts.add(found);
         }
-        Recording.recordRead(Positions.stored(shim.datastore(), found));
+        Recording.recordRead(Table2.stored(shim.datastore(), found));
       }
     }
 
@@ -242,7 +243,7 @@ final class Beside {
       try (ResultSet found = statement.executeQuery()) {
         while (found.next()) {
           String texts = Objects.requireNonNull(ShownRows.text(found.getBytes(1)));
-          Recording.recordRead(Positions.stored(shim.datastore(), texts));
+          Recording.recordRead(Table2.stored(shim.datastore(), texts));
         }
       }
     }

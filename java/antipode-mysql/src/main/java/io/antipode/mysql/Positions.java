@@ -2,7 +2,6 @@ package io.antipode.mysql;
 
 import io.antipode.lineage.Incomplete;
 import io.antipode.lineage.Lineage;
-import io.antipode.lineage.LineageText;
 import io.antipode.lineage.WriteId;
 import io.antipode.runtime.Time;
 import java.util.ArrayList;
@@ -87,15 +86,6 @@ final class Positions {
         lineage =
             lineage.append(WriteId.of(datastore, key, run.last()).writtenAt(hour).asCovering());
       }
-    }
-    return lineage;
-  }
-
-  /** Returns the lineage of the texts stored with a value. */
-  static Lineage stored(String datastore, String texts) {
-    Lineage lineage = Lineage.empty();
-    for (String text : texts.split(",", -1)) {
-      lineage = lineage.merge(LineageText.stored(datastore, text));
     }
     return lineage;
   }

@@ -2,17 +2,14 @@ package io.antipode.mysql;
 
 import io.antipode.ConfigurationException;
 import io.antipode.barrier.Status;
+import io.antipode.jdbc.Table2;
 import io.antipode.lineage.Promise;
 import io.antipode.runtime.Time;
 import java.sql.SQLException;
-import java.time.Duration;
 import java.util.Collection;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import java.util.stream.Collectors;
-import org.jspecify.annotations.Nullable;
 
 /** The table of promises, and what is said to it. Which record of a promise comes first stays. */
 final class Records {
@@ -42,8 +39,7 @@ final class Records {
   /**
    * Returns what records a promise, unless it has a record; it changes two rows if that differs.
    */
-  static String recording(String table, Promise promise, boolean isFulfilled, Duration life) {
-    long untilS = Time.now().getEpochSecond() + life.plusMillis(999).toSeconds();
+  static String recording(String table, Promise promise, boolean isFulfilled, long untilS) {
     return "INSERT INTO "
         + table
         + " (id, fulfilled, until_s) VALUES (X'"
@@ -80,19 +76,7 @@ final class Records {
       }
       throw error;
     }
-    Map<String, Boolean> fulfilled = new HashMap<>();
-    for (Map<String, String> row : rows) {
-      boolean isFulfilled = List.of("1", "true").contains(row.getOrDefault("fulfilled", ""));
-      fulfilled.put(row.getOrDefault("id", "").toLowerCase(Locale.ROOT), isFulfilled);
-    }
-    Map<Promise, Status> found = new HashMap<>();
-    for (Promise promise : promises) {
-      @Nullable Boolean isFulfilled = fulfilled.get(promise.id());
-      if (isFulfilled != null) {
-        found.put(promise, isFulfilled ? Status.VISIBLE : Status.ABANDONED);
-      }
-    }
-    return found;
+    return Table2.statuses(promises, rows);
   }
 
   /** Deletes a batch of records whose time is over; waits for none that somebody else holds. */
@@ -111,20 +95,5 @@ final class Records {
       int ignored = link.update("DELETE FROM " + table + " WHERE id = ?", id);
     }
     link.execute("COMMIT");
-  }
-
-  /** Returns what an error says about the table; the error itself where it says nothing. */
-  static Exception explained(String datastore, SQLException error) {
-    if (Errors.NO_TABLE.contains(error.getErrorCode())) {
-      return new ConfigurationException(
-          datastore + " has no table for its promises; run: " + ddl() + ";");
-    }
-    if (Errors.DENIED.contains(error.getErrorCode())) {
-      return new ConfigurationException(
-          datastore
-              + " does not let this user write to its table of promises: who fulfils promises needs"
-              + " INSERT, SELECT, UPDATE and DELETE there");
-    }
-    return error;
   }
 }

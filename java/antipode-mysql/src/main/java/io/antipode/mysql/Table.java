@@ -1,10 +1,20 @@
 package io.antipode.mysql;
 
 import io.antipode.Settings;
+import io.antipode.barrier.Floor;
+import io.antipode.barrier.Observation;
+import io.antipode.jdbc.Table2;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.Promise;
+import io.antipode.lineage.WriteId;
+import io.antipode.request.Recording;
 import io.antipode.runtime.Time;
 import java.nio.charset.StandardCharsets;
+import java.sql.Connection;
 import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.sql.Statement;
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
@@ -16,7 +26,7 @@ import org.jspecify.annotations.Nullable;
  * client changed is recognized, and a byte that each write changes: a row that stays as it was is
  * no transaction, and has no position. A deletion leaves its lineage in a table of tombstones.
  */
-final class Table {
+final class Table extends Table2<Link> {
   static final List<String> DDL =
       List.of(
           "CREATE TABLE IF NOT EXISTS `antipode_kv` (`k` VARBINARY(512) NOT NULL PRIMARY KEY, `v`"
@@ -49,28 +59,60 @@ final class Table {
       "SELECT `v`, `_ap`, LEFT(`_ap`, 9) = " + DIGEST + " AS own FROM `antipode_kv` WHERE `k` = ?";
   private static final String BURIED = "SELECT l FROM `antipode_tombstone` WHERE t = ? AND k = ?";
 
-  private Table() {}
+  private final MySqlShim shim;
+  private final Address address;
 
-  /**
-   * A row.
-   *
-   * @param texts the lineages stored with the value; null where there are none
-   * @param isOwn whether they are those of the value
-   */
-  @SuppressWarnings("ArrayRecordComponent") // Nobody compares rows.
-  record Row(byte[] value, @Nullable String texts, boolean isOwn) {}
+  Table(MySqlShim shim, Address address) {
+    super(shim);
+    this.shim = shim;
+    this.address = address;
+  }
 
-  static byte[] bytes(String key) {
+  @Override
+  protected List<String> ddl() {
+    return DDL;
+  }
+
+  @Override
+  protected Link open(Duration timeout) throws SQLException {
+    try {
+      return Link.open(address, timeout, shim.runs());
+    } catch (RefusedException error) {
+      throw new Refused(error);
+    }
+  }
+
+  @Override
+  protected Link connect(Duration timeout) throws SQLException {
+    return Link.connect(address, timeout);
+  }
+
+  @Override
+  protected Fault fault(SQLException error) {
+    int number = error.getErrorCode();
+    if (Errors.NO_TABLE.contains(number)) {
+      return Fault.NO_TABLE;
+    }
+    if (Errors.NO_COLUMN.contains(number)) {
+      return Fault.NO_COLUMN;
+    }
+    if (Errors.DENIED.contains(number)) {
+      return Fault.DENIED;
+    }
+    return Errors.isRefusal(error) ? Fault.REFUSED : Fault.LOST;
+  }
+
+  private static byte[] bytes(String key) {
     return key.getBytes(StandardCharsets.UTF_8);
   }
 
-  /** Replaces the value and its lineage: one statement. */
-  static void write(Link link, String key, byte[] value, String lineage) throws SQLException {
+  @Override
+  protected void put(Link link, String key, byte[] value, String lineage) throws SQLException {
     int ignored = link.update(WRITE, bytes(key), value, lineage);
   }
 
-  /** Deletes a value and leaves its lineage; the tombstone first, so that absence is never bare. */
-  static void delete(Link link, String key, String lineage) throws SQLException {
+  @Override
+  protected void remove(Link link, String key, String lineage) throws SQLException {
     long hour = Time.hour();
     long expires = hour + Settings.current().horizon().toHours() + 1;
     int ignored = link.update(BURY, bytes(NAME), bytes(key), bytes(lineage), expires);
@@ -82,7 +124,8 @@ final class Table {
     }
   }
 
-  static @Nullable Row read(Link link, String key) throws SQLException {
+  @Override
+  protected @Nullable Row row(Link link, String key) throws SQLException {
     List<Row> rows = link.query(READ, Table::row, bytes(key));
     return rows.isEmpty() ? null : rows.get(0);
   }
@@ -100,8 +143,8 @@ final class Table {
     return new Row(row.getBytes("v"), texts, row.getBoolean("own"));
   }
 
-  /** Returns the lineage that a deletion left; null for none. */
-  static @Nullable String buried(Link link, String key) throws SQLException {
+  @Override
+  protected @Nullable String buried(Link link, String key) throws SQLException {
     List<String> texts =
         link.query(
             BURIED,
@@ -109,5 +152,57 @@ final class Table {
             bytes(NAME),
             bytes(key));
     return texts.isEmpty() ? null : texts.get(0);
+  }
+
+  @Override
+  protected Lineage covering(Link link) throws SQLException {
+    return shim.covering(link);
+  }
+
+  @Override
+  protected Observation look(Link link, Floor floor, Duration most) {
+    return shim.look(link, floor.writes(), floor.promises(), most);
+  }
+
+  @Override
+  protected Lineage written(Link link, Lineage base) {
+    List<WriteId> writes;
+    String cause = "the server does not say its position";
+    try {
+      writes =
+          Positions.minted(link.facts().flavor(), link.committed(), shim.runs(), shim.datastore());
+    } catch (SQLException error) {
+      link.close();
+      cause = String.valueOf(error.getMessage());
+      writes = List.of();
+    } catch (NoGtidException error) {
+      cause = String.valueOf(error.getMessage());
+      writes = List.of();
+    }
+    if (writes.isEmpty()) {
+      return shim.unsampled(base, cause);
+    }
+    Lineage written = base;
+    for (WriteId write : writes) {
+      Recording.recordWrite(write);
+      written = written.append(write);
+    }
+    return written;
+  }
+
+  @Override
+  protected boolean isRecorded(
+      Connection connection, Promise promise, boolean isFulfilled, long untilS)
+      throws SQLException {
+    String table = Records.table(address.database());
+    try (Statement statement = connection.createStatement()) {
+      int changed = statement.executeUpdate(Records.recording(table, promise, isFulfilled, untilS));
+      return changed != Records.OPPOSITE;
+    }
+  }
+
+  @Override
+  protected void sweep(Link link) throws SQLException {
+    Records.sweep(link, Records.table(address.database()));
   }
 }

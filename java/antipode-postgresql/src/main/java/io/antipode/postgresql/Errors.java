@@ -1,6 +1,7 @@
 package io.antipode.postgresql;
 
 import io.antipode.barrier.UnreachableException;
+import io.antipode.jdbc.Table2.Fault;
 import java.sql.SQLException;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
@@ -37,6 +38,19 @@ final class Errors {
   static boolean isLoss(SQLException error) {
     String state = error.getSQLState();
     return state != null && (state.startsWith("08") || ENDING.contains(state));
+  }
+
+  /** Returns what it says of the library's own tables. */
+  static Fault fault(SQLException error) {
+    if (!isServers(error) || isLoss(error)) {
+      return Fault.LOST;
+    }
+    return switch (String.valueOf(error.getSQLState())) {
+      case "42P01", "3F000" -> Fault.NO_TABLE;
+      case "42703" -> Fault.NO_COLUMN;
+      case "42501" -> Fault.DENIED;
+      default -> Fault.REFUSED;
+    };
   }
 
   /**

@@ -9,6 +9,7 @@ import io.antipode.barrier.UnreachableException;
 import io.antipode.jdbc.BorrowedConnection;
 import io.antipode.jdbc.Called;
 import io.antipode.jdbc.HeldCall;
+import io.antipode.lineage.Lineage;
 import io.antipode.postgresql.Link.State;
 import io.antipode.postgresql.Session.Due;
 import io.antipode.postgresql.Session.End;
@@ -23,6 +24,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Supplier;
 import net.ttddyy.dsproxy.ExecutionInfo;
 import net.ttddyy.dsproxy.QueryInfo;
 import org.jspecify.annotations.Nullable;
@@ -59,12 +61,7 @@ final class Lent extends BorrowedConnection {
   private record Commit(boolean wrote, boolean isFlushed, @Nullable Map<String, String> sample) {
     static Commit of(Map<String, String> asked, @Nullable Map<String, String> sample) {
       boolean wrote = !asked.getOrDefault("xid", "").isEmpty();
-      return new Commit(wrote, waits(asked), sample);
-    }
-
-    /** Returns whether a commit waits until it is flushed. */
-    static boolean waits(Map<String, String> row) {
-      return !row.getOrDefault("synchronous", "").equals("off");
+      return new Commit(wrote, Look.isFlushed(asked), sample);
     }
   }
 
@@ -94,7 +91,7 @@ final class Lent extends BorrowedConnection {
         shim.unknownFunctions(Statements.unknownFunctions(sql, shim.readonlyFunctions()));
       }
       if (one.contains(Effect.WRITES) && changesSchema(sql)) {
-        shim.forgetHidden();
+        shim.hidden().forget();
       }
       effects.addAll(one);
       texts.append(sql).append(';');
@@ -326,7 +323,7 @@ final class Lent extends BorrowedConnection {
 
   /** Asks what a view may have written that was read. */
   private void hidden() {
-    if (!read.isEmpty() && shim.mayHaveWritten(link, read)) {
+    if (!read.isEmpty() && shim.hidden().mayHaveWritten(link, read)) {
       sample(null, false);
     }
   }
@@ -337,10 +334,10 @@ final class Lent extends BorrowedConnection {
           committed == null || committed.sample == null
               ? link.ask(Look.SAMPLE).get(0)
               : committed.sample;
-      boolean isFlushed = committed == null ? Commit.waits(row) : committed.isFlushed;
-      shim.sampled(link, row, isExact, isFlushed);
+      boolean isFlushed = committed == null ? Look.isFlushed(row) : committed.isFlushed;
+      Supplier<Lineage> unused = shim.sampled(link, row, isExact, isFlushed);
     } catch (SQLException error) {
-      shim.unsampled(String.valueOf(error.getMessage()));
+      Lineage unused = shim.unsampled(String.valueOf(error.getMessage()));
     }
   }
 

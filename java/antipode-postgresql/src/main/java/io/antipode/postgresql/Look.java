@@ -2,6 +2,7 @@ package io.antipode.postgresql;
 
 import java.util.Collection;
 import java.util.Locale;
+import java.util.Map;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
@@ -71,6 +72,11 @@ final class Look {
           + " 'pg_cast'::regclass, 'pg_policy'::regclass) OR c.contypid <> 0) AS q";
 
   private Look() {}
+
+  /** Returns whether a commit waits until it is flushed, as {@link #SAMPLE} and others answer. */
+  static boolean isFlushed(Map<String, String> row) {
+    return !row.getOrDefault("synchronous", "").equals("off");
+  }
 
   /**
    * Returns what one poll asks of a server of whose timelines a user with such rights may learn.

@@ -3,6 +3,7 @@ package io.antipode.postgresql;
 import io.antipode.barrier.Endpoint;
 import io.antipode.barrier.Observation;
 import io.antipode.barrier.UnreachableException;
+import io.antipode.lineage.Promise;
 import io.antipode.lineage.WriteId;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -12,6 +13,9 @@ import java.util.Collection;
 final class PostgreSqlEndpoint implements Endpoint {
   private final PostgreSqlShim shim;
   private final Link link;
+
+  /** As the last poll named it; empty before the first. */
+  private String server = "";
 
   /**
    * Connects.
@@ -31,11 +35,33 @@ final class PostgreSqlEndpoint implements Endpoint {
 
   @Override
   public Observation observe(Collection<WriteId> writes, Duration timeout) throws RefusedException {
-    Observation shown = shim.observation(state(timeout), writes).build();
+    ServerState state = state(timeout);
+    requireOneServer();
+    server = state.server();
+    return shim.observation(state, writes).build();
+  }
+
+  @Override
+  public Observation promised(Collection<Promise> promises, Duration timeout)
+      throws RefusedException {
+    if (server.isEmpty()) {
+      server = state(timeout).server();
+    }
+    requireOneServer();
+    Observation.Builder shown = Observation.of(server);
+    try {
+      link.setTimeout(timeout);
+      Records.of(link, promises).forEach(shown::promise);
+    } catch (SQLException error) {
+      throw Errors.refused(error);
+    }
+    return shown.build();
+  }
+
+  private void requireOneServer() throws RefusedException {
     if (!shim.pooled().isEmpty()) {
       throw new RefusedException(shim.pooled(), "");
     }
-    return shown;
   }
 
   @Override

@@ -4,16 +4,18 @@ import io.antipode.ConfigurationException;
 import io.antipode.barrier.Endpoint;
 import io.antipode.barrier.Observation;
 import io.antipode.barrier.ReadsFrom;
-import io.antipode.barrier.Shim;
-import io.antipode.barrier.ShimBuilder;
 import io.antipode.barrier.Status;
 import io.antipode.barrier.UnreachableException;
 import io.antipode.jdbc.InstrumentedPool;
 import io.antipode.jdbc.PoolProperties;
+import io.antipode.jdbc.SqlShim;
+import io.antipode.jdbc.SqlShimBuilder;
+import io.antipode.jdbc.Table2;
+import io.antipode.lineage.Incomplete;
+import io.antipode.lineage.Lineage;
 import io.antipode.lineage.Promise;
 import io.antipode.lineage.WriteId;
 import io.antipode.request.Recording;
-import io.antipode.request.Scope;
 import io.antipode.runtime.Counts;
 import io.antipode.runtime.KillSwitch;
 import io.antipode.runtime.Time;
@@ -24,28 +26,27 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One server of PostgreSQL as one process sees it. What is written here is read by the shims of
- * other languages, and the reverse.
+ * One server of PostgreSQL as one process sees it: values with their stored lineage, waits,
+ * promises. What is written here is read by the shims of other languages, and the reverse.
  */
-public final class PostgreSqlShim extends Shim {
+public final class PostgreSqlShim extends SqlShim {
   /** How long a question may take whether a commit is flushed by now. */
   private static final Duration FLUSHED = Duration.ofMillis(500);
-
-  /** How long it is remembered which names hide functions: others may change the schema. */
-  private static final Duration HIDDEN = Duration.ofSeconds(60);
 
   private static final int MOST_SERVERS = 64;
 
   private final Address address;
   private final Set<String> readonlyFunctions;
+  private final HiddenFunctions hidden;
+  private final Table values;
 
   /** By the start of a process: the log that it writes. */
   private final Map<String, Log> logs = new ConcurrentHashMap<>();
@@ -53,25 +54,18 @@ public final class PostgreSqlShim extends Shim {
   /** How this user may learn of timelines; null where that is not known yet. */
   private volatile @Nullable Rights rights;
 
-  /** Names by which a plain SELECT may write, in small letters, and when that was asked. */
-  private record Hidden(Set<String> names, long atNs) {}
-
-  private volatile @Nullable Hidden hidden;
-
-  /** The application states that all connections, of poolers too, lead to one server. */
-  private final boolean isStated;
-
   /** Whether a connection showed a pooler, which may lead the next statement elsewhere. */
   private volatile boolean isPooled;
 
   /** Whether a pool of the application's leads to several servers. */
   private volatile boolean isReadingFromSeveral;
 
-  private PostgreSqlShim(Builder builder) {
+  private PostgreSqlShim(Builder builder, Address address, Set<String> readonlyFunctions) {
     super(builder);
-    this.address = Address.of(builder.url, builder.user, builder.password);
-    this.isStated = builder.isStated;
-    this.readonlyFunctions = builder.readonlyFunctions;
+    this.address = address;
+    this.readonlyFunctions = readonlyFunctions;
+    this.hidden = new HiddenFunctions(readonlyFunctions);
+    this.values = new Table(this, address);
   }
 
   /**
@@ -87,46 +81,9 @@ public final class PostgreSqlShim extends Shim {
   }
 
   /** Describes a shim. */
-  public static final class Builder extends ShimBuilder<Builder, PostgreSqlShim> {
-    private final String url;
-    private @Nullable String user;
-    private @Nullable String password;
-    private boolean isStated;
-    private Set<String> readonlyFunctions = Set.of();
-
+  public static final class Builder extends SqlShimBuilder<Builder, PostgreSqlShim> {
     private Builder(String datastore, String url) {
-      super(datastore);
-      this.url = Objects.requireNonNull(url, "url");
-    }
-
-    /** Says who asks the server, where the URL does not. */
-    public Builder user(String user, String password) {
-      this.user = user;
-      this.password = password;
-      return this;
-    }
-
-    /**
-     * States that a pooler between this process and the server leads to that one server alone. Else
-     * reads at a replica that have to wait are refused where one is noticed.
-     */
-    public Builder oneServer() {
-      this.isStated = true;
-      return this;
-    }
-
-    /**
-     * Declares functions of the database that write nothing. After a statement that calls another
-     * one which is not PostgreSQL's own, the server is asked whether it wrote.
-     *
-     * @param names as statements have them, with a schema or without, in any case
-     */
-    public Builder readonlyFunctions(Set<String> names) {
-      this.readonlyFunctions =
-          names.stream()
-              .map(name -> name.toLowerCase(Locale.ROOT))
-              .collect(Collectors.toUnmodifiableSet());
-      return this;
+      super(datastore, url);
     }
 
     @Override
@@ -136,8 +93,21 @@ public final class PostgreSqlShim extends Shim {
 
     @Override
     protected PostgreSqlShim build() {
-      return new PostgreSqlShim(this);
+      return new PostgreSqlShim(
+          this,
+          Address.of(url(), user(), password()),
+          readonlyFunctions().stream()
+              .map(name -> name.toLowerCase(Locale.ROOT))
+              .collect(Collectors.toUnmodifiableSet()));
     }
+  }
+
+  /**
+   * Returns the statements that make the tables which {@link #write}, {@link #delete} and promises
+   * need, for whoever runs migrations: the library makes none.
+   */
+  public static List<String> ddl() {
+    return Table.DDL;
   }
 
   /**
@@ -162,26 +132,31 @@ public final class PostgreSqlShim extends Shim {
     return InstrumentedPool.shimOf(pool) instanceof PostgreSqlShim shim ? shim : null;
   }
 
+  @Override
+  protected Table2<?> table2() {
+    return values;
+  }
+
   /** Returns the functions that the application declares to write nothing. */
   Set<String> readonlyFunctions() {
     return readonlyFunctions;
   }
 
+  /** Returns what may write, and does not look like it. */
+  HiddenFunctions hidden() {
+    return hidden;
+  }
+
   // What it is to barriers.
 
   @Override
-  public boolean holdsReads() {
+  public boolean pollsForPromises() {
     return true;
   }
 
   @Override
   public boolean canPoll() {
     return !isReadingFromSeveral;
-  }
-
-  @Override
-  public boolean canFence() {
-    return readsFrom() == ReadsFrom.PRIMARY;
   }
 
   @Override
@@ -260,7 +235,7 @@ public final class PostgreSqlShim extends Shim {
 
   /** Returns why another server may be read than was asked; empty where none may. */
   String pooled() {
-    return isPooled && !isStated && readsFrom() == ReadsFrom.REPLICA
+    return isPooled && !isStated() && readsFrom() == ReadsFrom.REPLICA
         ? "a pooler is between this process and the server of "
             + datastore()
             + ", so that the server that is read need not be the one that is asked: where it leads"
@@ -290,36 +265,28 @@ public final class PostgreSqlShim extends Shim {
    */
   Observation look(
       Link link, Collection<WriteId> writes, Collection<Promise> promises, Duration most) {
-    Observation.Builder shown;
+    String cause;
     try {
       link.setTimeout(most);
-      shown = observation(state(link), writes);
+      Observation.Builder shown = observation(state(link), writes);
       if (!pooled().isEmpty()) {
         throw new ConfigurationException(pooled());
       }
+      if (!promises.isEmpty()) {
+        Records.of(link, promises).forEach(shown::promise);
+      }
+      return shown.build();
     } catch (SQLException error) {
-      shown = refused(error, writes);
+      cause = String.valueOf(Errors.refused(error).getMessage());
     } catch (NoLsnException error) {
-      shown = undecidable(writes, String.valueOf(error.getMessage()));
+      cause = String.valueOf(error.getMessage());
     }
-    for (Promise promise : promises) {
-      shown.promise(promise, Status.UNDECIDABLE); // Nobody asks for records yet.
+    Observation.Builder unknown = Observation.of("");
+    for (WriteId write : writes) {
+      unknown.write(write, Status.UNDECIDABLE, cause);
     }
-    return shown.build();
-  }
-
-  private static Observation.Builder refused(SQLException error, Collection<WriteId> writes) {
-    try {
-      throw Errors.refused(error);
-    } catch (RefusedException lasting) {
-      return undecidable(writes, String.valueOf(lasting.getMessage()));
-    }
-  }
-
-  private static Observation.Builder undecidable(Collection<WriteId> writes, String cause) {
-    Observation.Builder shown = Observation.of("");
-    writes.forEach(write -> shown.write(write, Status.UNDECIDABLE, cause));
-    return shown;
+    promises.forEach(promise -> unknown.promise(promise, Status.UNDECIDABLE));
+    return unknown.build();
   }
 
   /**
@@ -347,44 +314,49 @@ public final class PostgreSqlShim extends Shim {
    *
    * @param isExact whether there was a write; else a position that covers it if there was
    * @param isFlushed whether its commit waited until it was flushed
+   * @return what it comes to
    */
-  void sampled(Link link, Map<String, String> row, boolean isExact, boolean isFlushed) {
-    if (row.getOrDefault("flushed", "").isEmpty()) {
-      unsampled("a server that takes no writes answered after its commit");
-      return;
-    }
-    String started = row.getOrDefault("started", "");
+  Supplier<Lineage> sampled(
+      Link link, Map<String, String> row, boolean isExact, boolean isFlushed) {
     try {
-      Log log = logs.get(started);
-      if (log == null) {
-        log = learn(link, started);
-      }
-      if (log == null) {
-        return;
-      }
+      Log log = log(link, row);
       long position = Lsn.parse(row.getOrDefault("flushed", ""));
       long until = Lsn.flushedEnd(Lsn.parse(row.getOrDefault("inserted", "")));
-      if (isFlushed || Lsn.isAtLeast(position, until)) {
-        Recording.recordWrite(write(log, position, isExact));
-      } else {
-        Recording.deferRead(new Unflushed(this, log, until, started));
+      if (!isFlushed && !Lsn.isAtLeast(position, until)) {
+        Unflushed unflushed = new Unflushed(this, log, until, row.getOrDefault("started", ""));
+        Recording.deferRead(unflushed);
+        return unflushed;
       }
+      WriteId write = write(log, position, isExact);
+      Recording.recordWrite(write);
+      return () -> Lineage.empty().append(write);
     } catch (SQLException | NoLsnException error) {
-      unsampled(String.valueOf(error.getMessage()));
+      Lineage mark = unsampled(String.valueOf(error.getMessage()));
+      return () -> mark;
     }
   }
 
-  /** Returns the log of the process that started then, asked once for all of its connections. */
-  private @Nullable Log learn(Link link, String started) throws SQLException, NoLsnException {
+  /**
+   * Returns the log of the process that answered, asked once for all of its connections.
+   *
+   * @throws NoLsnException if nobody knows in which log the commit is
+   */
+  private Log log(Link link, Map<String, String> row) throws SQLException, NoLsnException {
+    if (row.getOrDefault("flushed", "").isEmpty()) {
+      throw new NoLsnException("a server that takes no writes answered after its commit");
+    }
+    String started = row.getOrDefault("started", "");
+    Log known = logs.get(started);
+    if (known != null) {
+      return known;
+    }
     ServerState state = state(link);
     Log log = state.log();
     if (!state.started().equals(started) || state.isRecovering()) {
-      unsampled("another server answered than the one that committed it");
-      return null;
+      throw new NoLsnException("another server answered than the one that committed it");
     }
     if (log == null) {
-      unsampled(state.unreadable());
-      return null;
+      throw new NoLsnException(state.unreadable());
     }
     if (logs.size() >= MOST_SERVERS) {
       logs.clear();
@@ -399,10 +371,30 @@ public final class PostgreSqlShim extends Shim {
     return isExact ? write : write.asCovering();
   }
 
-  /** Notes that a write was committed and has no position. */
-  void unsampled(String cause) {
+  /** Notes that a write was committed and has no position; returns the mark that says so. */
+  Lineage unsampled(String cause) {
     countUncovered("postgresql", cause);
     Recording.markIncomplete(datastore(), "unsampled");
+    return unsampled();
+  }
+
+  private Lineage unsampled() {
+    return Lineage.empty().marked(new Incomplete(datastore(), "unsampled"));
+  }
+
+  /** Returns a position that covers what a connection read, or the mark that there is none. */
+  Lineage covering(Link link) throws SQLException {
+    try {
+      ServerState state = state(link);
+      Log log = state.covers();
+      if (log != null && pooled().isEmpty()) {
+        return Lineage.empty().append(write(log, state.position(), false));
+      }
+    } catch (NoLsnException unknown) {
+      // Said below.
+    }
+    Counts.count("unsampled_read", datastore());
+    return unsampled();
   }
 
   /** Notes that a write may have been committed, and that nobody will ever know where. */
@@ -438,33 +430,6 @@ public final class PostgreSqlShim extends Shim {
                   + ", which may write: whether it did is asked after it. Where it only reads,"
                   + " declare it by readonlyFunctions");
       return; // A statement is counted once.
-    }
-  }
-
-  /** The schema changes: other names may hide functions. */
-  void forgetHidden() {
-    hidden = null;
-  }
-
-  /** Returns whether a read of these texts may have written, by a view; asks once a minute. */
-  boolean mayHaveWritten(Link link, String read) {
-    if (Scope.currentOrNull() == null) {
-      return false;
-    }
-    Hidden known = hidden;
-    if (known == null || System.nanoTime() - known.atNs > HIDDEN.toNanos()) {
-      known = new Hidden(hiddenNames(link), System.nanoTime());
-      hidden = known;
-    }
-    return known.names.stream().anyMatch(read::contains);
-  }
-
-  private Set<String> hiddenNames(Link link) {
-    try {
-      List<Map<String, String>> rows = link.ask(Look.hidden(readonlyFunctions));
-      return rows.stream().map(row -> row.getOrDefault("name", "")).collect(Collectors.toSet());
-    } catch (SQLException error) {
-      return Set.of(""); // Which is in each text.
     }
   }
 }

@@ -4,6 +4,7 @@ import io.antipode.ConfigurationException;
 import io.antipode.barrier.ReadsFrom;
 import io.antipode.barrier.Shim;
 import io.antipode.jdbc.InstrumentedPool;
+import io.antipode.jdbc.SqlShim;
 import io.antipode.runtime.KillSwitch;
 import io.antipode.spring.AntipodeMySqlProperties.Pool;
 import java.util.ArrayList;
@@ -119,7 +120,7 @@ final class DataSourceInstrumentation
     }
   }
 
-  private <S extends Shim> DataSource instrumented(
+  private <S extends SqlShim> DataSource instrumented(
       PoolShims<S> ofKind, String name, Pool said, JdbcPool pool) {
     String datastore = properties.requireDatastore(name, said.datastore());
     String url = either(said.url(), pool.url());

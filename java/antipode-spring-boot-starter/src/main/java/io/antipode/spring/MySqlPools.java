@@ -1,12 +1,11 @@
 package io.antipode.spring;
 
-import io.antipode.barrier.ReadsFrom;
+import io.antipode.jdbc.SqlShimBuilder;
 import io.antipode.mysql.MySqlShim;
 import io.antipode.spring.AntipodeMySqlProperties.Pool;
 import io.antipode.spring.DatastoreRule.Store;
 import java.util.Set;
 import javax.sql.DataSource;
-import org.jspecify.annotations.Nullable;
 
 /** Pools of MySQL and MariaDB. */
 final class MySqlPools implements PoolShims<MySqlShim> {
@@ -16,22 +15,8 @@ final class MySqlPools implements PoolShims<MySqlShim> {
   }
 
   @Override
-  public MySqlShim register(String datastore, String url, @Nullable Login login, Pool said) {
-    MySqlShim.Builder builder = MySqlShim.builder(datastore, url);
-    if (login != null) {
-      builder.user(login.user(), login.password());
-    }
-    if (said.readsFrom() == ReadsFrom.REPLICA) {
-      builder.readsFrom(ReadsFrom.REPLICA);
-    }
-    if (said.oneServer()) {
-      builder.oneServer();
-    }
-    Set<String> readonly = said.readonlyFunctions();
-    if (readonly != null) {
-      builder.readonlyFunctions(readonly);
-    }
-    return builder.register();
+  public SqlShimBuilder<?, MySqlShim> builder(String datastore, String url) {
+    return MySqlShim.builder(datastore, url);
   }
 
   @Override

@@ -3,34 +3,45 @@ package io.antipode.agent;
 import com.fasterxml.jackson.databind.JsonNode;
 import io.antipode.barrier.ReadsFrom;
 import io.antipode.barrier.Shim;
+import io.antipode.jdbc.SqlShim;
+import io.antipode.jdbc.SqlShimBuilder;
 import io.antipode.lineage.Lineage;
 import io.antipode.lineage.Promise;
 import io.antipode.mysql.MySqlShim;
+import io.antipode.postgresql.PostgreSqlShim;
 import java.sql.Connection;
 import java.sql.DriverManager;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 
-/** A shim of MySQL or MariaDB. */
-final class OpenMySql extends OpenBytes {
-  private final MySqlShim shim;
+/** A shim of an SQL database. */
+final class OpenSql extends OpenBytes {
+  private final SqlShim shim;
   private final String url;
   private final String user;
   private final String password;
+  private final String upsert;
 
-  OpenMySql(String store, JsonNode given) throws SQLException {
+  OpenSql(String store, JsonNode given) throws SQLException {
     JsonNode server = Values.argument(given, "server");
+    String datastore = Values.text(given, "datastore");
+    boolean isPostgreSql = store.equals("postgresql");
     url = url(store, server);
     user = Values.text(server, "user");
     password = Values.text(server, "password");
-    if (!isReplica(given)) {
-      makeTables();
+    upsert = upsert(store);
+    if (!given.path("reads_from").asText().equals("replica")) {
+      makeTables(isPostgreSql ? PostgreSqlShim.ddl() : MySqlShim.ddl());
     }
-    shim = builder(store, given).register();
+    shim =
+        isPostgreSql
+            ? described(PostgreSqlShim.builder(datastore, url), given).register()
+            : described(MySqlShim.builder(datastore, url), given).register();
   }
 
   static String url(String store, JsonNode server) {
@@ -44,16 +55,19 @@ final class OpenMySql extends OpenBytes {
         + Values.text(server, "database");
   }
 
-  private static boolean isReplica(JsonNode given) {
-    return given.path("reads_from").asText().equals("replica");
+  /** Returns what sets the value of a key, whether there is one or not. */
+  static String upsert(String store) {
+    return store.equals("postgresql")
+        ? "INSERT INTO antipode_kv (k, v) VALUES (?, ?) ON CONFLICT (k) DO UPDATE SET v = excluded.v"
+        : "REPLACE INTO antipode_kv (k, v) VALUES (?, ?)";
   }
 
-  static MySqlShim.Builder builder(String store, JsonNode given) {
+  /** Returns a builder, with what is given of the shim. */
+  static <B extends SqlShimBuilder<B, S>, S extends SqlShim> B described(
+      B builder, JsonNode given) {
     JsonNode server = Values.argument(given, "server");
-    MySqlShim.Builder builder =
-        MySqlShim.builder(Values.text(given, "datastore"), url(store, server))
-            .user(Values.text(server, "user"), Values.text(server, "password"));
-    if (isReplica(given)) {
+    builder.user(Values.text(server, "user"), Values.text(server, "password"));
+    if (given.path("reads_from").asText().equals("replica")) {
       builder.readsFrom(ReadsFrom.REPLICA);
     }
     if (given.path("on_read").asText().equals("ignore")) {
@@ -62,17 +76,16 @@ final class OpenMySql extends OpenBytes {
     if (given.path("one_server").asBoolean()) {
       builder.oneServer();
     }
-    builder.readonlyFunctions(Set.copyOf(Values.texts(given.path("readonly_functions"))));
     if (given.hasNonNull("timeout_s")) {
       builder.timeout(Configuration.duration(given.get("timeout_s").asDouble()));
     }
-    return builder;
+    return builder.readonlyFunctions(Set.copyOf(Values.texts(given.path("readonly_functions"))));
   }
 
-  private void makeTables() throws SQLException {
+  private void makeTables(List<String> ddl) throws SQLException {
     try (Connection connection = DriverManager.getConnection(url, user, password);
         Statement statement = connection.createStatement()) {
-      for (String sql : MySqlShim.ddl()) {
+      for (String sql : ddl) {
         boolean ignored = statement.execute(sql);
       }
     }
@@ -96,7 +109,7 @@ final class OpenMySql extends OpenBytes {
 
   @Override
   public Found read(String key) throws Exception {
-    MySqlShim.Found found = shim.read(key);
+    SqlShim.Found found = shim.read(key);
     return found(found.value(), found.lineage());
   }
 
@@ -110,8 +123,7 @@ final class OpenMySql extends OpenBytes {
     try (Connection connection = DriverManager.getConnection(url, user, password)) {
       connection.setAutoCommit(false);
       shim.fulfil(connection, fulfils);
-      try (PreparedStatement write =
-          connection.prepareStatement("REPLACE INTO antipode_kv (k, v) VALUES (?, ?)")) {
+      try (PreparedStatement write = connection.prepareStatement(upsert)) {
         write.setBytes(1, bytes(key));
         write.setBytes(2, bytes(value));
         int ignored = write.executeUpdate();
