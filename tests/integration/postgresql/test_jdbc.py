@@ -260,6 +260,38 @@ def test_an_older_snapshot_raises(app: Application, primary: Client, standby: Cl
         assert standby.call("query", read) == [key, key]
 
 
+@pytest.mark.parametrize(
+    ("call", "statement", "waits"),
+    [
+        pytest.param("execute", "SET LOCAL work_mem = '4MB'", True, id="unread"),
+        pytest.param("execute", "SELECT 1", False, id="read"),
+        pytest.param("prepared_columns", "SELECT body FROM jdbc_notes", False, id="parsed"),
+    ],
+)
+def test_the_first_read_after_a_begin_that_is_sent(
+    app: Application, primary: Client, standby: Client, call: str, statement: str, *, waits: bool
+) -> None:
+    """It waits where another connection proves that there is no snapshot yet; else it raises.
+
+    The driver parses a statement unseen, where it is asked for its columns: that is a snapshot.
+    """
+    key = uuid.uuid4().hex
+    read = f"SELECT body FROM jdbc_notes WHERE body = '{key}'"  # noqa: S608
+    app.topology.set_lag(150)
+    standby.call("execute", REPEATABLE)
+    standby.call("execute", "BEGIN")
+    standby.call(call, statement)
+    with app.remote.scope():
+        primary.call("update", f"INSERT INTO jdbc_notes (body) VALUES ('{key}')")  # noqa: S608
+        app.remote.barrier(timeout=TIMEOUT_S, at="read")
+        if waits:
+            assert standby.call("query", read) == [key]
+            assert standby.call("query", read) == [key]
+        else:
+            with pytest.raises(StaleSnapshot):
+                standby.call("query", read)
+
+
 def test_a_read_that_cannot_see_it_raises(
     app: Application, primary: Client, standby: Client
 ) -> None:

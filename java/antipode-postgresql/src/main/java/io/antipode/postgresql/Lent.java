@@ -149,12 +149,19 @@ final class Lent extends BorrowedConnection {
     link.setTimeout(floor.pollTimeout());
     @Nullable Observation[] seen = new Observation[1];
     try {
-      boolean isOld = verdict == Verdict.STALE || (verdict == Verdict.ASK && !readsCommitted());
-      if (isOld) {
-        stale(floor);
-        return;
+      Floor.Look look = most -> seen[0] = observed(floor, most);
+      if (verdict == Verdict.STALE || (verdict == Verdict.ASK && !readsCommitted())) {
+        Backend backend = verdict == Verdict.ASK ? unread() : null;
+        if (backend == null) {
+          stale(floor);
+          return;
+        }
+        look = most -> seen[0] = looked(backend.look(shim, floor, most));
       }
-      call.await(floor, most -> seen[0] = observed(floor, most), INTERRUPTED);
+      call.await(floor, look, INTERRUPTED);
+    } catch (Backend.UnprovedException unproved) {
+      stale(floor);
+      return;
     } catch (SQLException error) {
       if (System.nanoTime() >= untilNs) {
         floor.expire(new UnreachableException(String.valueOf(error.getMessage()), error));
@@ -164,6 +171,14 @@ final class Lent extends BorrowedConnection {
     if (!floor.isServed()) {
       session.passed(floor, seen[0]);
     }
+  }
+
+  /**
+   * Returns the process of a transaction that has no snapshot so far, as another connection may
+   * prove; null where it may have one, or none that goes to that server is known.
+   */
+  private @Nullable Backend unread() {
+    return session.isUnread() && shim.canPoll() ? link.process() : null;
   }
 
   private boolean readsCommitted() throws SQLException {
@@ -182,7 +197,10 @@ final class Lent extends BorrowedConnection {
   }
 
   private Observation observed(Floor floor, Duration most) {
-    Observation shown = shim.look(link, floor.writes(), floor.promises(), most);
+    return looked(shim.look(link, floor.writes(), floor.promises(), most));
+  }
+
+  private Observation looked(Observation shown) {
     session.looked(shown.server());
     return shown;
   }

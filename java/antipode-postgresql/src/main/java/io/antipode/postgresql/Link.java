@@ -11,6 +11,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import org.jspecify.annotations.Nullable;
 import org.postgresql.PGConnection;
 import org.postgresql.core.BaseConnection;
 import org.postgresql.jdbc.AutoSave;
@@ -108,6 +109,11 @@ final class Link extends OwnConnection {
   /** Returns the number of the connection's process, as the handshake had it. */
   String backend() {
     return Integer.toString(driver.getBackendPID());
+  }
+
+  /** Returns its process, and its own address; null where nobody knows that. */
+  @Nullable Backend process() {
+    return Backend.of(driver.getQueryExecutor());
   }
 
   /** Returns whether the server says that it takes no writes. */

@@ -73,6 +73,18 @@ final class Look {
 
   private Look() {}
 
+  /** Returns what is asked on another connection: whether a transaction has no snapshot. */
+  static String unread(Backend backend) {
+    return String.format(
+        Locale.ROOT,
+        "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = %s AND client_addr = inet '%s'"
+            + " AND client_port = %d AND state = 'idle in transaction' AND backend_xmin IS NULL)"
+            + " AS unread",
+        backend.process(),
+        backend.host(),
+        backend.port());
+  }
+
   /** Returns whether a commit waits until it is flushed, as {@link #SAMPLE} and others answer. */
   static boolean isFlushed(Map<String, String> row) {
     return !row.getOrDefault("synchronous", "").equals("off");

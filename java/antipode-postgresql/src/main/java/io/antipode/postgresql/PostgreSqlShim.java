@@ -198,6 +198,11 @@ public final class PostgreSqlShim extends SqlShim {
 
   // Looks.
 
+  /** Connects to its server. */
+  Link connect(Duration timeout) throws SQLException {
+    return Link.connect(address, timeout);
+  }
+
   /**
    * Polls the server of a connection once. Where too little may be seen it is asked what may, for
    * it may be granted by now.
@@ -296,7 +301,7 @@ public final class PostgreSqlShim extends SqlShim {
    * @throws NoLsnException if it is no primary
    */
   long flushed(String started) throws RefusedException, NoLsnException {
-    try (Link link = Link.connect(address, FLUSHED)) {
+    try (Link link = connect(FLUSHED)) {
       Map<String, String> row = link.ask(Look.SAMPLE).get(0);
       if (!row.getOrDefault("started", "").equals(started)) {
         throw new UnreachableException("another server answers, or it was restarted");

@@ -123,6 +123,11 @@ final class Session {
     return proofs.isShown(floor);
   }
 
+  /** Returns whether the open transaction has sent nothing so far that reads, writes or calls. */
+  boolean isUnread() {
+    return !hasAny(transaction, ANYTHING);
+  }
+
   /** Notes what a poll on this connection showed, of a server with this incarnation. */
   void looked(String server) {
     proofs.reaches(server);

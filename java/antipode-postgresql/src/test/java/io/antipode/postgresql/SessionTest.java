@@ -70,6 +70,18 @@ class SessionTest {
     assertThat(session.ended(State.IDLE, End.DONE, -1, true)).isEqualTo(Due.EXACT);
   }
 
+  /** Only there may another connection wait for the first read. */
+  @Test
+  void aTransactionThatHasSentNothingThatReads() {
+    assertThat(session.isUnread()).isFalse(); // Nobody knows what came before.
+    begins("BEGIN");
+    assertThat(sent("SET LOCAL work_mem = '4MB'", State.OPEN, State.OPEN, End.DONE, -1))
+        .isEqualTo(Due.NOTHING);
+    assertThat(session.isUnread()).isTrue();
+    assertThat(sent("SELECT f()", State.OPEN, State.OPEN, End.DONE, -1)).isEqualTo(Due.NOTHING);
+    assertThat(session.isUnread()).isFalse();
+  }
+
   @Test
   void whatOthersCommitIsInDoubt() {
     begins("INSERT INTO t VALUES (1)");
