@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import uuid
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from antipode import BarrierTimeout, StaleSnapshot
 from antipode_testing import LagProxy
-from tests.agent.client import StoreError
+from tests.agent.client import RemoteShim, StoreError
+from tests.contract._servers import described
 from tests.integration.postgresql._jdbc import (
     DATASTORE,
     INSERT,
@@ -290,6 +292,33 @@ def test_the_first_read_after_a_begin_that_is_sent(
         else:
             with pytest.raises(StaleSnapshot):
                 standby.call("query", read)
+
+
+def test_a_read_waits_for_a_promise(app: Application, standby: Client) -> None:
+    """Until its record is replayed; while there is no table, an open transaction stays usable."""
+    app.topology.set_lag(0)
+    app.topology.execute("DROP TABLE IF EXISTS antipode_promises")
+    app.topology.wait_replicated()
+    with app.remote.scope():
+        promise = app.remote.promise(DATASTORE, expires_in_s=60)
+        headers = app.remote.ask("request_headers", headers=[])
+    standby.call("begin")
+    assert standby.call("query", "SELECT 1") == ["1"]
+    with app.remote.request(headers):
+        app.remote.barrier(timeout=EARLY_S, at="read")
+        with pytest.raises(BarrierTimeout):
+            standby.call("query", "SELECT 1")
+    assert standby.call("query", "SELECT 1") == ["1"]
+    standby.call("commit")
+    key = uuid.uuid4().hex
+    server = described("postgresql", app.topology, app.topology.primary)
+    with closing(RemoteShim(app.remote, "postgresql", DATASTORE, server)) as values:
+        app.topology.set_lag(150)
+        values.write(key, b"1", fulfils=promise)
+        with app.remote.request(headers):
+            app.remote.barrier(timeout=TIMEOUT_S, at="read")
+            read = f"SELECT k FROM antipode_kv WHERE k = '{key}'"  # noqa: S608
+            assert len(standby.call("query", read)) == 1
 
 
 def test_a_read_that_cannot_see_it_raises(
