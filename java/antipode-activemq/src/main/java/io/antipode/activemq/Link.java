@@ -6,6 +6,8 @@ import jakarta.jms.ConnectionFactory;
 import jakarta.jms.JMSException;
 import jakarta.jms.Session;
 import java.util.function.Consumer;
+import org.apache.activemq.ActiveMQConnection;
+import org.apache.activemq.transport.failover.FailoverTransport;
 import org.jspecify.annotations.Nullable;
 
 /** A connection of the library's own with one session, opened when it is needed and found dead. */
@@ -42,6 +44,7 @@ final class Link {
     try {
       Connection made = factory.createConnection();
       connection = made;
+      reportLoss(made);
       made.setExceptionListener(
           error -> {
             drop(made);
@@ -54,6 +57,21 @@ final class Link {
     } catch (JMSException error) {
       close();
       throw new UnreachableException("no broker of ActiveMQ: " + describe(error), error);
+    }
+  }
+
+  /**
+   * Lets a connection by {@code failover:} end with its broker: what passes until it is back is not
+   * heard, and nobody is to wait for that within a call. The next one is opened here.
+   */
+  private static void reportLoss(Connection made) {
+    @Nullable FailoverTransport transport =
+        made instanceof ActiveMQConnection own
+            ? own.getTransport().narrow(FailoverTransport.class)
+            : null;
+    if (transport != null) {
+      transport.setStartupMaxReconnectAttempts(0);
+      transport.setMaxReconnectAttempts(0);
     }
   }
 
