@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 from typing import TYPE_CHECKING, Any
 
@@ -245,6 +246,28 @@ def test_lineages_are_stored_with_objects(regions: Regions) -> None:
             assert expected <= set(scope.lineage)
             assert set(written()) == {each}
     assert NAME in regions.client(regions.home).head_object(Bucket=POSTS, Key=copied)["Metadata"]
+
+
+@pytest.mark.parametrize("given", [{}, {"Metadata": {"m": "y"}}], ids=["nothing", "no-directive"])
+def test_a_copy_that_changes_nothing_goes_as_it_is(regions: Regions, given: dict[str, Any]) -> None:
+    """AWS refuses it of an object onto itself: the lineage must not be what it changes."""
+    client = regions.instrumented(regions.client(regions.home), lineage="beside")
+    sent: list[bool] = []
+    client.meta.events.register(
+        "before-call.s3.CopyObject",
+        lambda params, **_: sent.append("x-amz-metadata-directive" in params["headers"]),
+    )
+    key = name()
+    onto: Any = {"Bucket": POSTS, "Key": key, "CopySource": {"Bucket": POSTS, "Key": key}}
+    with antipode.scope(Lineage([ELSEWHERE])):
+        put(client, key)
+        with contextlib.suppress(ClientError):  # Not every emulator refuses it.
+            client.copy_object(**onto, **given)
+        client.copy_object(**onto, **given, StorageClass="STANDARD")
+    assert sent == [False, True]
+    with antipode.scope() as scope:
+        client.head_object(Bucket=POSTS, Key=key)
+        assert ELSEWHERE in scope.lineage
 
 
 def test_an_upload_in_parts_stores_what_it_began_with(regions: Regions) -> None:

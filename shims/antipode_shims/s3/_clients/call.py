@@ -28,6 +28,13 @@ _HEADERS = frozenset(
     CacheControl ContentDisposition ContentEncoding ContentLanguage ContentType Expires
     """.split()  # noqa: SIM905 - a table that is read by eye
 )
+#: What an object may be copied onto itself for, besides its metadata.
+_CHANGES = frozenset(
+    """
+    BucketKeyEnabled SSECustomerAlgorithm SSEKMSKeyId ServerSideEncryption StorageClass
+    WebsiteRedirectLocation
+    """.split()  # noqa: SIM905 - a table that is read by eye
+)
 _UNVERSIONED = "met a bucket without versioning"
 
 
@@ -80,7 +87,7 @@ class Calls(BaseCalls[Call, "BaseS3Shim"]):
         """The source of a copy, whose metadata the copy would have unchanged."""
         if self._stores and call.operation == "CopyObject" and not _replaces(params):
             source = _source_of(params.get("CopySource"))
-            if source is not None:
+            if source is not None and not _changes_nothing(params, source):
                 yield Question("head_object", source)
 
     def learn(self, call: Call, question: Question, answer: dict[str, Any]) -> None:
@@ -198,6 +205,12 @@ class Calls(BaseCalls[Call, "BaseS3Shim"]):
 def _replaces(params: dict[str, Any]) -> bool:
     """Whether a copy has metadata of its own."""
     return params.get("MetadataDirective") == "REPLACE"
+
+
+def _changes_nothing(params: dict[str, Any], source: dict[str, Any]) -> bool:
+    """Whether a copy is of an object onto itself: refused, which metadata of ours would end."""
+    onto = {"Bucket": params.get("Bucket"), "Key": params.get("Key")}
+    return source == onto and not _CHANGES & params.keys()
 
 
 def _source_of(source: Any) -> dict[str, Any] | None:
