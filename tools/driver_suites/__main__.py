@@ -5,8 +5,8 @@ instrumented is printed, and the exit status is 1. What differs is run twice mor
 that a test which fails by chance is told from one that fails because of the library.
 
 The tests are those of the source archive of the installed release, which pip fetches into
-``XDG_CACHE_HOME``; the servers are real ones, as of `antipode_testing`. AWS's clients run the tests
-of an emulator, moto.
+``XDG_CACHE_HOME``; the servers are real ones, as of `antipode_testing`. Clients of AWS run
+against an emulator, moto: boto3 by its tests, aiobotocore by its own.
 """
 
 from __future__ import annotations

@@ -153,25 +153,53 @@ _REDIS = Suite(
     needs=("pybreaker", "pytest-timeout"),
 )
 _REGIONS = ("us-east-1", "us-east-2", "us-west-1", "us-west-2", "eu-west-1", "eu-west-2")
-#: Tests of an emulator that mocks AWS within the process, by clients of boto3.
-_MOTO = Suite(
-    "moto",
-    ("tests", "setup.cfg"),
-    "",
-    ("tests/test_sns", "tests/test_sqs", "-p", "no:cacheprovider"),
-    rule=", ".join(f"suite=sns://{region}" for region in _REGIONS),
-    variables={
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_ACCESS_KEY_ID": "emulated",
-        "AWS_SECRET_ACCESS_KEY": "emulated",
+#: The emulator with what it needs.
+_MOTO = (
+    *("moto==5.2.5", "responses", "werkzeug", "xmltodict", "py-partiql-parser"),
+    *("cryptography", "cffi", "pycparser", "requests", "urllib3", "idna", "certifi"),
+    *("charset_normalizer", "jinja2", "markupsafe", "freezegun", "requests_mock"),
+    *("flask", "flask_cors", "itsdangerous", "click", "blinker"),
+)
+
+
+def _moto(store: str, *tests: str, differ: dict[str, str]) -> Suite:
+    """Tests of an emulator that mocks AWS within the process, by clients of boto3."""
+    return Suite(
+        "moto",
+        ("tests", "setup.cfg"),
+        "",
+        (*tests, "-p", "no:cacheprovider"),
+        rule=", ".join(f"suite={store}://{region}" for region in _REGIONS),
+        variables={
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ACCESS_KEY_ID": "emulated",
+            "AWS_SECRET_ACCESS_KEY": "emulated",
+        },
+        needs=_MOTO,
+        release="5.2.5",
+        differ=differ,
+    )
+
+
+_MOTO_DYNAMODB = _moto(
+    "dynamodb",
+    "tests/test_dynamodb",
+    differ={
+        "*::test_export_table": "an export shows our attribute",
+        "*_statements.py::test_update_data": "the emulator knows one clause of an UPDATE alone",
     },
-    needs=(
-        *("moto==5.2.5", "responses", "werkzeug", "xmltodict", "py-partiql-parser"),
-        *("cryptography", "cffi", "pycparser", "requests", "urllib3", "idna", "certifi"),
-        *("charset_normalizer", "jinja2", "markupsafe", "freezegun", "requests_mock"),
-        *("flask", "flask_cors", "itsdangerous", "click", "blinker"),
-    ),
-    release="5.2.5",
+)
+_MOTO_S3 = _moto(
+    "s3",
+    "tests/test_s3",
+    # They need Docker, or servers.
+    "--ignore=tests/test_s3/test_s3_cloudformation.py",
+    "--ignore=tests/test_s3/test_s3_lambda_integration.py",
+    differ={},
+)
+_MOTO_SNS = _moto(
+    "sns",
+    *("tests/test_sns", "tests/test_sqs"),
     differ=dict.fromkeys(
         (
             "tests/test_sns/*::test_filtering_*",
@@ -182,6 +210,16 @@ _MOTO = Suite(
         "the envelope of SNS shows our attribute",
     ),
 )
+_AIOBOTOCORE = Suite(
+    "aiobotocore",
+    ("tests", "scripts", "pyproject.toml"),
+    "",
+    (
+        *("tests/test_basic_s3.py", "tests/test_dynamodb.py", "tests/test_sns.py"),
+        *("tests/test_sqs.py", "-o", "cache_dir=.cache"),
+    ),
+    needs=(*_MOTO, "trio", "outcome", "sortedcontainers", "sniffio"),
+)
 #: By the name that the command line has.
 SUITES = {
     "psycopg2": _PSYCOPG2,
@@ -189,5 +227,8 @@ SUITES = {
     "django": _DJANGO,
     "sqlalchemy": _SQLALCHEMY,
     "redis": _REDIS,
-    "moto": _MOTO,
+    "aiobotocore": _AIOBOTOCORE,
+    "moto-dynamodb": _MOTO_DYNAMODB,
+    "moto-s3": _MOTO_S3,
+    "moto-sns": _MOTO_SNS,
 }

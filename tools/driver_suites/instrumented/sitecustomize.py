@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import os
 import unittest
+from functools import partial
 from typing import Any
 
 import antipode
@@ -60,9 +61,40 @@ def _instrument_asyncpg() -> None:
     connect_utils._connect = connect  # noqa: SLF001
 
 
+def _store_in_metadata() -> None:
+    """Lineages are with the objects, too: no rule says that."""
+    from antipode_shims.s3._clients import process_wide
+
+    process_wide.instrument_client = partial(  # type: ignore[assignment]
+        process_wide.instrument_client, lineage="beside"
+    )
+
+
+def _instrument_aiobotocore() -> None:
+    """Its clients, whose server is on a port that no rule names."""
+    from botocore.client import BaseClient
+
+    from antipode_shims import dynamodb, s3, sns
+
+    plain = BaseClient.__init__
+    stores: dict[str, Any] = {"dynamodb": dynamodb, "s3": s3, "sns": sns, "sqs": sns}
+
+    def made(self: Any, *args: Any, **options: Any) -> None:
+        plain(self, *args, **options)
+        name = self.meta.service_model.service_name
+        if name in stores:
+            stores[name].instrument_client(self, datastore=f"suite-{name}")
+
+    BaseClient.__init__ = made
+
+
 unittest.TestCase.__call__ = _in_scope  # type: ignore[method-assign]
 match os.environ.get("SUITE_DRIVER"):
     case "psycopg2":
         _instrument_psycopg2()
     case "asyncpg":
         _instrument_asyncpg()
+    case "aiobotocore":
+        _instrument_aiobotocore()
+    case "moto-s3":
+        _store_in_metadata()
