@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 from antipode_testing import wait_until
+from antipode_testing.servers.s3.weed import seaweedfs
+from antipode_testing.servers.server import started
 from tests.integration.s3._regions import Regions, name
 
 if TYPE_CHECKING:
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.store("seaweedfs")
 
 BUCKET = "posts"
+#: Where SeaweedFS has its own sockets, whatever ``TMPDIR`` is.
+SOCKETS = Path("/tmp")  # noqa: S108
 #: Long against what copies take beside the lag, so that the clock is not what decides.
 LAG_MS = 1000.0
 
@@ -90,6 +95,17 @@ def test_reseed(regions: Any) -> None:
     assert not has(eu, key, version)
     regions.topology.reseed()
     assert has(eu, key, version)
+
+
+def test_nothing_is_left_behind() -> None:
+    """A server that has ended has no socket any more, though it was killed."""
+    server = started(seaweedfs("ends"))
+    port = server.endpoints["filer-grpc"].port
+    assert list(SOCKETS.glob(f"seaweedfs-*-{port}.sock"))
+    ports = [address.port for address in server.endpoints.values()]
+    server.close()
+    left = [each.name for each in SOCKETS.glob("seaweedfs-*.sock")]
+    assert not [each for each in left if any(f"-{port}." in each for port in ports)]
 
 
 def test_there_is_no_failover(antipode_seaweedfs: SeaweedFSTopology) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from antipode_testing._process import ServerProcess, find_executable
 from antipode_testing.servers.server import NativeServer, make_directory, probe, reserving
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from antipode_testing._address import Address, ReservedPort
 
 INSTALL = "tools/fetch_seaweedfs.sh"
@@ -33,6 +32,17 @@ _OPTIONS = {
     "master.volumeSizeLimitMB": "64",
     "volume.max": "40",
 }
+
+
+class SeaweedFS(NativeServer):
+    """A server whose parts leave sockets behind, in a directory that no option names."""
+
+    def close(self) -> None:
+        """As `NativeServer.close`."""
+        super().close()
+        for key, address in self.endpoints.items():
+            if key.endswith("-grpc"):
+                Path(f"/tmp/seaweedfs-{key}-{address.port}.sock").unlink(missing_ok=True)  # noqa: S108 - SeaweedFS's choice
 
 
 def seaweedfs(name: str) -> NativeServer:
@@ -63,7 +73,7 @@ def seaweedfs(name: str) -> NativeServer:
             ready=lambda: probe(address, b"GET / HTTP/1.0\r\n\r\n", b"HTTP/1."),
             environment={"HOME": str(directory)},
         )
-        return NativeServer(directory, ports, process, data=(data,))
+        return SeaweedFS(directory, ports, process, data=(data,))
 
     return reserving(PORTS, build)
 
