@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from psycopg.errors import InsufficientPrivilege
 
 from antipode import Lineage
 from antipode.shim import decode, encode
@@ -181,6 +182,14 @@ def test_triggers_of_the_applications_own(session: Any, clients: Clients) -> Non
     session.execute("DELETE FROM orders")
     assert session.execute("SELECT id FROM orders").fetchall() == [(1,)]
     assert (texts(session), grave(session)) == ([other], [other, text])
+
+
+def test_other_tables_cannot_use_the_triggers_function(session: Any) -> None:
+    """Through it a user who may not write lineages could, with a trigger on a table of their own."""
+    session.execute("CREATE TEMPORARY TABLE mine (id int PRIMARY KEY, body text)")
+    trigger = "CREATE TRIGGER mine AFTER DELETE ON mine FOR EACH ROW EXECUTE FUNCTION orders_ap()"
+    with pytest.raises(InsufficientPrivilege):
+        session.execute(trigger)
 
 
 def test_a_rolled_back_write_stores_nothing(session: Any) -> None:

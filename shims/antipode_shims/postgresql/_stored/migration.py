@@ -127,6 +127,7 @@ def migration(table: Table) -> tuple[str, ...]:
         f"COMMENT ON TABLE {side} IS '{COMMENT}'",
         merging(table.schema),
         storing(table),
+        f"REVOKE EXECUTE ON FUNCTION {side}() FROM PUBLIC",
         *triggers(table),
     )
 
