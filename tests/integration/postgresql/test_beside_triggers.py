@@ -185,7 +185,7 @@ def test_triggers_of_the_applications_own(session: Any, clients: Clients) -> Non
 
 
 def test_other_tables_cannot_use_the_triggers_function(session: Any) -> None:
-    """Through it a user who may not write lineages could, with a trigger on a table of their own."""
+    """Or a user who may not write lineages could, by a trigger on a table of their own."""
     session.execute("CREATE TEMPORARY TABLE mine (id int PRIMARY KEY, body text)")
     trigger = "CREATE TRIGGER mine AFTER DELETE ON mine FOR EACH ROW EXECUTE FUNCTION orders_ap()"
     with pytest.raises(InsufficientPrivilege):
