@@ -65,9 +65,8 @@ def _store_in_metadata() -> None:
     """Lineages are with the objects, too: no rule says that."""
     from antipode_shims.s3._clients import process_wide
 
-    process_wide.instrument_client = partial(  # type: ignore[assignment]
-        process_wide.instrument_client, lineage="beside"
-    )
+    module: Any = process_wide
+    module.instrument_client = partial(module.instrument_client, lineage="beside")
 
 
 def _instrument_aiobotocore() -> None:
