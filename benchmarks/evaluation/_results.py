@@ -170,7 +170,8 @@ class RunResult:
 
         A run of the barrier alone is not: the round without it is in another run.
         """
-        return self.status == INCONCLUSIVE and bool(self.of("none"))
+        alone = bool(self.of("barrier")) and not self.of("none")
+        return self.status == INCONCLUSIVE and not alone
 
     def of(
         self, strategy: str, kind: str | None = None, lag_ms: float | None = None

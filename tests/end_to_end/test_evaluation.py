@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from benchmarks.evaluation._plan import Run
 
 ENDS = ("posts-far", "notices-far")
-TINY = Size("quick", 1, 20, 20, 2, 20, 5, 100, ("embedded",))
+TINY = Size("quick", 1, 20, 20, 2, 20, 5, 30, 100, ("embedded",))
 NARROW = ("--quick", "--notifiers", "embedded", "--only", "table1,table3")
 
 
@@ -128,7 +128,7 @@ def test_results_that_are_not_there_are_said(
     [
         (["--only", "table2"], "'table2'"),
         (["--post-storages", "oracle"], "'oracle'"),
-        (["--notifiers", "sns"], "'sns'"),
+        (["--notifiers", "kafka"], "'kafka'"),
         (["dance"], "'dance'"),
     ],
 )
