@@ -196,7 +196,8 @@ def test_table_2_of_postgresql(antipode_postgresql: PostgreSQLTopology) -> None:
     url = antipode_postgresql.url(driver="postgresql+psycopg")
     for statement in ("DROP TABLE IF EXISTS antipode_kv", *postgresql_shims.ddl()):
         antipode_postgresql.execute(statement)
-    antipode_postgresql.execute(f"GRANT ALL ON antipode_kv TO {antipode_postgresql.user}")
+    for table in ("antipode_kv", "antipode_tombstone"):
+        antipode_postgresql.execute(f"ALTER TABLE {table} OWNER TO {antipode_postgresql.user}")
     question = "SELECT l, octet_length(d) FROM antipode_kv WHERE k = convert_to(%s, 'UTF8')"
     with contextlib.closing(postgresql_shims.shim("posts", url)) as posts:
         posts.write("post:1", b"hello", LINEAGE)

@@ -54,10 +54,12 @@ class Clients:
         return postgresql.instrument_connection(made, **options)
 
     def close(self) -> None:
-        """Close all of them."""
+        """Close all of them, and leave the user the table that others take for theirs."""
         for each in self._made:
             postgresql.uninstrument_connection(each)
             each.close()
+        owner = self.topology.user
+        self.topology.execute(f"ALTER TABLE IF EXISTS antipode_tombstone OWNER TO {owner}")
 
 
 def body(connection: Any) -> Any:
