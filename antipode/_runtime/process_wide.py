@@ -154,6 +154,20 @@ class ProcessWide:
         self.replace(owner, name, make)
         self._see(owner, first)
 
+    def shown(self, owner: Any, name: str, kind: type, then: Callable[[Any], None]) -> None:  # noqa: ANN401
+        """Call *then* with what is given to a class method of *owner*, instances of *kind*."""
+
+        def make(original: Any) -> Any:  # noqa: ANN401 - a class method, before it is bound
+            @functools.wraps(original.__func__)
+            def method(cls: type, instance: Any) -> None:  # noqa: ANN401
+                original.__get__(None, cls)(instance)
+                self.quietly(then, instance)
+
+            return classmethod(method)
+
+        self.replace(owner, name, make)
+        self._see(kind, then)
+
     def replace(
         self,
         owner: Any,  # noqa: ANN401 - a class of any client

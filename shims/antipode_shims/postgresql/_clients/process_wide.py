@@ -111,7 +111,10 @@ def _of_psycopg(module: Any) -> None:
 
 
 def _of_sqlalchemy(module: Any) -> None:
-    _wide.after(module.Engine, "__init__", _engine_made)
+    from sqlalchemy.engine.interfaces import Dialect
+
+    # Not the constructor: SQLAlchemy reads off its code which arguments create_engine() takes.
+    _wide.shown(Dialect, "engine_created", module.Engine, _engine_made)
 
 
 _wide = ProcessWide(
