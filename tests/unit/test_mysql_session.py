@@ -222,6 +222,18 @@ def test_two_phases() -> None:
     assert told.lost("XA PREPARE 'x'")
 
 
+@pytest.mark.parametrize("told", [True, False])
+def test_two_phases_without_tracking(*, told: bool) -> None:
+    """The position of their commit is asked for, as that of any other."""
+    session = Told(tracked=False, told=told)
+    session.ok("XA START 'x'", OPEN)
+    session.ok("INSERT INTO t VALUES (1)", OPEN, affected=1)
+    session.ok("XA END 'x'", OPEN)
+    assert session.ok("XA PREPARE 'x'") is Due.UNCOVERED
+    assert session.ok("XA COMMIT 'x'") is Due.SAMPLE
+    assert session.ok("XA PREPARE 'x'; XA COMMIT 'x'") is Due.UNCOVERED
+
+
 @pytest.mark.parametrize(
     ("before", "sql", "doubt"),
     [

@@ -69,8 +69,6 @@ class EngineHooks(Generic[ShimT]):
         engine: Any = self._engine()
         for name, listener in self._listeners:
             event.listen(engine, name, listener)
-        # Not by an event of connections: with one, each statement goes through all of theirs.
-        engine.dialect.do_begin_twophase = self._begin_twophase
         # Only now: what the pool opens from here on is instrumented. A listener at each checkout
         # is dear, so that only pools have one which opened connections before.
         if _opened(engine.pool):
@@ -85,7 +83,6 @@ class EngineHooks(Generic[ShimT]):
         engine: Any = self._engine()
         for name, listener in self._listeners:
             event.remove(engine, name, listener)
-        del engine.dialect.do_begin_twophase
         for name in _POOLED:
             vars(engine.pool).pop(name, None)
         for connection in list(self._held):
@@ -129,14 +126,6 @@ class EngineHooks(Generic[ShimT]):
         """
         if isinstance(context.original_exception, AntipodeError):
             context.is_disconnect = False
-
-    def _begin_twophase(self, connection: Any, xid: Any) -> None:
-        del connection, xid
-        msg = (
-            f"two-phase transactions on {self.shim.datastore!r} are not supported: between its two "
-            "phases a write belongs to no request"
-        )
-        raise ConfigurationError(msg)
 
 
 class Engines(Generic[ShimT]):

@@ -16,10 +16,11 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 from sqlalchemy.pool import NullPool
 
 import antipode
-from antipode import ConfigurationError, StaleSnapshot
+from antipode import ConfigurationError, Lineage, StaleSnapshot
 from antipode_shims import mysql
 
 from ._clients import (
+    IN_DOUBT,
     NOTES,
     TIMEOUT_S,
     TRACK,
@@ -231,13 +232,60 @@ def test_a_checked_out_snapshot_is_judged(sql: Sql, engine: Callable[..., Any]) 
         assert ids(reader) == [1]
 
 
-def test_two_phases_are_refused(engine: Callable[..., Any]) -> None:
-    """Between its phases a write belongs to no request."""
-    with (
-        engine().connect() as connection,
-        pytest.raises(ConfigurationError, match="two-phase"),
-    ):
-        connection.begin_twophase()
+def in_two_phases(connection: Any, scope: Any, number: int) -> None:
+    """Insert one note so: prepared, it marks the lineage of *scope*; committed, it enters."""
+    phases = connection.begin_twophase()
+    connection.execute(insert(notes).values(id=number, body="a"))
+    assert not scope.lineage.incomplete
+    phases.prepare()
+    assert scope.lineage.incomplete == {IN_DOUBT}
+    phases.commit()
+
+
+def ids_in_two_phases(connection: Any) -> list[int]:
+    """All notes that a new transaction sees, which begins so."""
+    phases = connection.begin_twophase()
+    found = list(connection.execute(select(notes.c.id)).scalars())
+    phases.rollback()
+    return found
+
+
+@pytest.mark.parametrize("driver", ["pymysql", "mysqldb"])
+def test_two_phases(sql: Sql, engine: Callable[..., Any], driver: str) -> None:
+    """A commit of what is prepared has a position, and reads of such transactions wait for it."""
+    if driver == "mysqldb":
+        pytest.importorskip("MySQLdb")
+    writer = engine(driver=f"mysql+{driver}")
+    reader = engine(sql.topology.replica, driver=f"mysql+{driver}", reads_from="replica")
+    sql.topology.set_lag(LAG_MS)
+    with antipode.scope() as scope:
+        with writer.connect() as connection:
+            in_two_phases(connection, scope, 1)
+        assert sql.position() in [(w.key, w.version) for w in scope.lineage]
+        antipode.barrier(Lineage(scope.lineage), timeout=TIMEOUT_S, at="read")
+        with reader.connect() as connection:
+            assert ids_in_two_phases(connection) == [1]
+
+
+def test_two_phases_that_are_rolled_back(engine: Callable[..., Any]) -> None:
+    """Before they are prepared they leave nothing, and afterwards the mark."""
+    with antipode.scope() as scope, engine().connect() as connection:
+        phases = connection.begin_twophase()
+        connection.execute(insert(notes).values(id=1, body="a"))
+        phases.rollback()
+        assert not len(scope.lineage)
+        phases = connection.begin_twophase()
+        connection.execute(insert(notes).values(id=1, body="a"))
+        with pytest.raises(IntegrityError):
+            connection.execute(insert(notes).values(id=1, body="a"))
+        phases.rollback()
+        assert not minted(scope)
+        assert not scope.lineage.incomplete
+        phases = connection.begin_twophase()
+        connection.execute(insert(notes).values(id=1, body="a"))
+        phases.prepare()
+        phases.rollback()
+        assert scope.lineage.incomplete == {IN_DOUBT}
 
 
 def test_pools_that_reconnect(sql: Sql, engine: Callable[..., Any], to_primary: LagProxy) -> None:
@@ -340,6 +388,12 @@ async def test_an_async_engine(sql: Sql) -> None:
                     await old.execute(select(notes.c.id))
             async with reader.connect() as new:
                 assert (await new.execute(select(notes.c.id))).all() == [(1,)]
+            async with writer.connect() as connection:
+                await connection.run_sync(in_two_phases, scope, 2)
+            assert minted(scope)[-1:] == [sql.position()]
+            await antipode.barrier_async(Lineage(scope.lineage), timeout=TIMEOUT_S, at="read")
+            async with reader.connect() as new:
+                assert await new.run_sync(ids_in_two_phases) == [1, 2]
     finally:
         for one in (writer, reader):
             mysql.uninstrument_engine(one)

@@ -394,8 +394,9 @@ class Session:
         return due
 
     def _due(self, flight: int, *, failed: bool) -> Due:
-        # Whether a GTID of several statements is that of the commit nobody knows.
-        named = self._committed and flight & WRITES and not flight & MANY
+        # Whether a GTID of several statements is that of the commit nobody knows. A client that
+        # is told of none asks for it.
+        named = (self._committed or not self.tracked) and flight & WRITES and not flight & MANY
         if flight & XA and not named and (flight & MANY or not failed):
             return Due.UNCOVERED
         undone = bool(self._lasting and flight & ENDS and not flight & COMMITS)

@@ -99,7 +99,8 @@ def instrument_engine(
     position comes with the server's reply; with mysqlclient, and where ``creator=`` opens
     connections without that flag, a commit that wrote costs one round trip more.
     Connections that are idle in the pool already are opened again. Sessions, the ORM and Core
-    behave as before; two-phase transactions are refused.
+    behave as before. A transaction of two phases marks the lineage (``in_doubt``) once it is
+    prepared; its commit has a position, whoever sends it.
 
     Args:
         engine: a SQLAlchemy 2 ``Engine`` or ``AsyncEngine`` with PyMySQL, aiomysql or mysqlclient.

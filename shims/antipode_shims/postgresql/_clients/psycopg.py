@@ -71,6 +71,8 @@ def call_of(connection: Any, gen: Any) -> Call | None:
         owner = gen.gi_frame.f_locals.get("self")
         if isinstance(owner, _BLOCKS):
             return Call("", opens=True)
+    if name == "_tpc_begin_gen":
+        return Call("", opens=not connection._autocommit)  # noqa: SLF001 - as above
     return None
 
 

@@ -138,7 +138,7 @@ class NativeConnection(SyncHolding):
     def tpc_begin(self, xid: Any) -> None:
         """Begin a transaction of two phases."""
         plain: Any = super()
-        plain.tpc_begin(xid)
+        self._antipode_call("BEGIN", lambda: plain.tpc_begin(xid))
         self._antipode_two_phases = True
 
     def tpc_prepare(self) -> None:

@@ -73,8 +73,9 @@ def instrument_engine(
 
     The position of a transaction comes with its COMMIT, in the same packet; with the isolation
     level ``AUTOCOMMIT`` a statement that may have written costs one round trip more. Connections
-    that are idle in the pool already are opened again. Sessions, the ORM and Core behave as before;
-    two-phase transactions are refused.
+    that are idle in the pool already are opened again. Sessions, the ORM and Core behave as before.
+    A transaction of two phases marks the lineage (``in_doubt``) once it is prepared after a write;
+    its commit has a position, whoever sends it.
 
     Args:
         engine: a SQLAlchemy 2 ``Engine`` or ``AsyncEngine`` of ``postgresql+psycopg``,
