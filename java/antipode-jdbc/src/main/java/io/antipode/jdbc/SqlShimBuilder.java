@@ -1,9 +1,13 @@
 package io.antipode.jdbc;
 
+import io.antipode.ConfigurationException;
 import io.antipode.barrier.ShimBuilder;
 import java.time.Duration;
+import java.util.Locale;
 import java.util.Objects;
 import java.util.Set;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -14,6 +18,9 @@ import org.jspecify.annotations.Nullable;
  */
 public abstract class SqlShimBuilder<B extends SqlShimBuilder<B, S>, S extends SqlShim>
     extends ShimBuilder<B, S> {
+  private static final Pattern FUNCTION =
+      Pattern.compile("[\\w$]+(?:\\.[\\w$]+)?", Pattern.UNICODE_CHARACTER_CLASS);
+
   private final String url;
   private Duration timeout = Duration.ofSeconds(60);
   private @Nullable String user;
@@ -59,9 +66,19 @@ public abstract class SqlShimBuilder<B extends SqlShimBuilder<B, S>, S extends S
    * built in, the server is asked whether it wrote.
    *
    * @param names as statements have them, with a schema or without, in any case
+   * @throws ConfigurationException if one is no name, as one in quotes is none
    */
   public final B readonlyFunctions(Set<String> names) {
-    this.readonlyFunctions = Set.copyOf(names);
+    for (String name : names) {
+      if (!FUNCTION.matcher(name).matches()) {
+        throw new ConfigurationException(
+            "readonlyFunctions are names, each name or schema.name without quotes: " + name);
+      }
+    }
+    this.readonlyFunctions =
+        names.stream()
+            .map(name -> name.toLowerCase(Locale.ROOT))
+            .collect(Collectors.toUnmodifiableSet());
     return self();
   }
 
@@ -88,7 +105,7 @@ public abstract class SqlShimBuilder<B extends SqlShimBuilder<B, S>, S extends S
     return isStated;
   }
 
-  /** Returns the functions that are declared to write nothing, as they were named. */
+  /** Returns the functions that are declared to write nothing, in small letters. */
   protected final Set<String> readonlyFunctions() {
     return readonlyFunctions;
   }

@@ -1,12 +1,9 @@
 package io.antipode.mysql;
 
-import io.antipode.ConfigurationException;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Collection;
 import java.util.Deque;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -122,8 +119,6 @@ final class Functions {
 
   private static final String NEXTVAL = "nextval";
 
-  private static final Pattern OPTION = Pattern.compile("[\\w$]+(?:\\.[\\w$]+)?");
-
   // Possessive, so that no text takes more than linear time.
   private static final String NAMED = "\\w$.\u0080-\uffff";
 
@@ -176,23 +171,6 @@ final class Functions {
 
   private static Set<String> names(String table) {
     return Set.of(table.strip().split("\\s+"));
-  }
-
-  /**
-   * Returns the names of functions that an application declares to write nothing.
-   *
-   * @throws ConfigurationException if one is no a name, with a schema or without
-   */
-  static Set<String> declared(Collection<String> names) {
-    Set<String> declared = new HashSet<>();
-    for (String name : names) {
-      if (!OPTION.matcher(name).matches()) {
-        throw new ConfigurationException(
-            "readonlyFunctions are names, each name or schema.name without quotes: " + name);
-      }
-      declared.add(name.toLowerCase(Locale.ROOT));
-    }
-    return Set.copyOf(declared);
   }
 
   /** Returns whether a function takes numbers of a sequence. */

@@ -84,8 +84,7 @@ public final class MySqlShim extends SqlShim {
 
     @Override
     protected MySqlShim build() {
-      return new MySqlShim(
-          this, Address.of(url(), user(), password()), Functions.declared(readonlyFunctions()));
+      return new MySqlShim(this, Address.of(url(), user(), password()), readonlyFunctions());
     }
   }
 

@@ -24,12 +24,10 @@ import java.time.Duration;
 import java.util.Collection;
 import java.util.HashSet;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
-import java.util.stream.Collectors;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 
@@ -93,12 +91,7 @@ public final class PostgreSqlShim extends SqlShim {
 
     @Override
     protected PostgreSqlShim build() {
-      return new PostgreSqlShim(
-          this,
-          Address.of(url(), user(), password()),
-          readonlyFunctions().stream()
-              .map(name -> name.toLowerCase(Locale.ROOT))
-              .collect(Collectors.toUnmodifiableSet()));
+      return new PostgreSqlShim(this, Address.of(url(), user(), password()), readonlyFunctions());
     }
   }
 
