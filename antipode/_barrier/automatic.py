@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from antipode._lineage.errors import ConfigurationError
-from antipode._lineage.outcomes import Status
+from antipode._lineage.outcomes import Outcome, Status
 from antipode._lineage.unmet_errors import error_of
 from antipode._runtime.config import config
 
 from .decisions import Policies, Wait
 from .floor import Demand, demanded_in, leave
-from .plan import absent_of, plan
+from .plan import ABSENT, absent_of, plan
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator
@@ -119,8 +118,8 @@ class AutomaticDemand(Demand):
         self.wanted: frozenset[Dependency] = frozenset()
         absent = absent_of(lineage, own=scope.own)
         reported = settings.on_unknown != "raise"
-        self.unknown = frozenset(each.write.datastore for each in absent if reported)
-        if not (absent or concerns(lineage, shim.datastore)):
+        self.unknown = frozenset(each.datastore for each in absent) if reported else frozenset()
+        if (reported or not absent) and not concerns(lineage, shim.datastore):
             return  # As most requests at most stores: what follows is not for them.
         now_s, unix_s = shim.clock.monotonic(), shim.clock.unix_s()
         policies = Policies(
@@ -143,7 +142,10 @@ class AutomaticDemand(Demand):
             {},
             settled=[
                 *(each for each in found.settled if each.status is not Status.EXCLUDED),
-                *(replace(each, reported=reported) for each in absent),
+                *(
+                    Outcome(each, Status.UNKNOWN_STORE, cause=ABSENT, reported=reported)
+                    for each in absent
+                ),
             ],
             incomplete=found.incomplete,
             policies=policies,

@@ -105,15 +105,14 @@ def plan(
     )
 
 
-def absent_of(lineage: Lineage, *, own: AbstractSet[PromiseName] = frozenset()) -> list[Outcome]:
-    """Outcomes of what *lineage* has of datastores for which this process has no shim at all.
+def absent_of(lineage: Lineage, *, own: AbstractSet[PromiseName] = frozenset()) -> list[Dependency]:
+    """What *lineage* has of datastores for which this process has no shim at all.
 
     *own* are the promises that who waits is about to fulfil.
     """
     promises = [each for each in lineage.promises if each.name not in own]
     found: list[Dependency] = [*lineage, *promises]
-    absent = [each for each in found if not shims_of(each.datastore)]
-    return [Outcome(each, Status.UNKNOWN_STORE, cause=_ABSENT) for each in absent]
+    return [each for each in found if not shims_of(each.datastore)]
 
 
 def tell_of_unknown_stores(names: Iterable[str]) -> None:
@@ -138,7 +137,7 @@ def _fenced(missing: frozenset[Incomplete], at: At) -> dict[str, frozenset[Incom
     return fenced
 
 
-_ABSENT = "this process has no shim for it"
+ABSENT = "this process has no shim for it"
 _CAUSES = {
     Status.UNKNOWN_STORE: "nothing that is registered can wait for it",
     Status.NOT_WAITABLE: "a message store without receipts",
@@ -160,7 +159,7 @@ def _settled(
     """
     if way is Status.UNKNOWN_STORE and not shims_of(dependency.datastore):
         reports = reports and waits_for_any()
-        return Outcome(dependency, way, cause=_ABSENT, reported=reports)
+        return Outcome(dependency, way, cause=ABSENT, reported=reports)
     return Outcome(dependency, way, cause=causes.get(way, ""))
 
 
