@@ -124,9 +124,14 @@ def commit() -> str:
 def versions(
     packages: Sequence[str] = _PACKAGES, servers: Sequence[str] = tuple(_SERVERS)
 ) -> dict[str, str]:
-    """The client libraries and servers that are there, by name; all of them if none are given."""
+    """The client libraries and servers that are there, by name; all of them if none are given.
+
+    Of servers that are packages, such as the emulators, the package says it.
+    """
     answers = {package: _package(package) for package in packages}
-    answers |= {f"{store} server": _server(store, _SERVERS[store]) for store in servers}
+    answers |= {
+        f"{store} server": _server(store, _SERVERS[store]) for store in servers if store in _SERVERS
+    }
     return {name: answer for name, answer in answers.items() if answer}
 
 

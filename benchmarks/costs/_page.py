@@ -65,7 +65,7 @@ SECTIONS = {
             "the first behind a write, is a finding, and so is *another* right behind such a one; "
             "a *guarded* one is the first behind a barrier, which waits for nothing in a dry run; "
             "behind one that is enforced all the same, a read has to look as well. These are "
-            "written down. "
+            "written down. *Publish* and *receive*: a message whose request depends on something. "
             "[More](../guides/post-notification.md#the-cost-of-a-clients-call-overhead)."
         ),
         names=("client", "link", "call"),

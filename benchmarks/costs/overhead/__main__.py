@@ -14,8 +14,8 @@ from benchmarks._machine import versions
 from benchmarks._processors import AS_IS, AS_IS_HELP, AS_IS_ROUNDS, ROUNDS, steady
 from benchmarks._report import Start, write
 
-from ._measure import CALLS, Measured, measure
-from ._registry import CLIENTS, PACKAGES
+from ._measure import CALLS, Measured, measure, rounds_of
+from ._registry import BROKERS, CLIENTS, PACKAGES, store_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add = parser.add_argument
     rounds = f"rounds of {CALLS} calls of each kind ({ROUNDS}, with --as-is {AS_IS_ROUNDS})"
     add("--rounds", type=int, help=rounds)
-    add("--clients", nargs="+", choices=CLIENTS, default=list(CLIENTS), help="which (all)")
+    every = [*CLIENTS, *BROKERS]
+    add("--clients", nargs="+", choices=every, default=every, help="which (all)")
     add("--json", type=Path, metavar="FILE", help="write the figures there")
     add("--as-is", action="store_true", help=AS_IS_HELP)
     add("--check", action="store_true", help="fail where a bound is missed")
@@ -74,7 +75,7 @@ def _measure(given: argparse.Namespace, processors: Processors) -> list[Measured
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("rounds", total=6 * len(given.clients) * (given.rounds + 1))
+        task = progress.add_task("rounds", total=rounds_of(given.clients, given.rounds))
         advance = lambda: progress.advance(task)  # noqa: E731 - too small for a name
         return list(measure(given.clients, given.rounds, processors, advance))
 
@@ -115,14 +116,14 @@ def _write(
     processors: Processors,
 ) -> None:
     options = ["--rounds", str(given.rounds)]
-    options += [] if given.clients == list(CLIENTS) else ["--clients", *given.clients]
+    options += [] if given.clients == [*CLIENTS, *BROKERS] else ["--clients", *given.clients]
     report = {
         "benchmark": "overhead",
         **start.conditions(
             "python -m benchmarks.costs.overhead",
             options,
             short=given.short,
-            versions=versions(PACKAGES, [CLIENTS[name][0] for name in given.clients]),
+            versions=versions(PACKAGES, [store_of(name) for name in given.clients]),
             processors=processors,
         ),
         "rounds": given.rounds,

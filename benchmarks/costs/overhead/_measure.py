@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -16,7 +16,7 @@ from benchmarks._statistics import Summary, bound_of, percentile
 from . import _dry_run
 from ._clients import Server
 from ._network import network
-from ._registry import CLIENTS, NETWORK_BOUND, running
+from ._registry import BROKERS, CLIENTS, NETWORK_BOUND, running, store_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from antipode_testing import Address
     from benchmarks._processors import Processors
 
+    from ._brokers import MakeBroker
     from ._clients import Make
 
 #: Microseconds of each call: of the plain client, of the instrumented one.
@@ -34,6 +35,9 @@ _Pair = Sequence[Callable[[int], object]]
 Round = Callable[[], dict[str, Times]]
 #: There and back: half a millisecond.
 ONE_WAY_S = 0.000_25
+LINKS = ("loopback", "0.5 ms")
+#: Of calls of a client of a store.
+_KINDS = 3
 #: Calls of each client between two looks at the clock of the wall: a round.
 CALLS = 80
 KEYS = 100
@@ -57,7 +61,8 @@ class Measured:
             an instrumented read without one, ``read, dry run``, of what the request did not write,
             ``unguarded read, dry run``, ``another unguarded read, dry run`` right behind such a
             one, ``guarded read, dry run`` behind a barrier, and ``read after a barrier, dry run``
-            behind one that is enforced all the same, and whose floor the read has to look up.
+            behind one that is enforced all the same, and whose floor the read has to look up. Of
+            a broker, ``publish`` and ``receive``.
         ratio: of the medians of all calls, with the library (automatic barriers, the dry run) over
             without.
         rounds: the same ratio, round by round.
@@ -81,11 +86,10 @@ def measure(
 ) -> Iterator[Measured]:
     """Measure the clients *names*, one store after another."""
     for name in names:
-        store, make, bound = CLIENTS[name]
         with ExitStack() as running_store:
             with processors.for_servers():
-                topology = running_store.enter_context(running(store))
-            for link in ("loopback", "0.5 ms"):
+                topology = running_store.enter_context(running(store_of(name)))
+            for link in LINKS:
                 with ExitStack() as stack:
                     address: Address = topology.primary
                     if link != "loopback":
@@ -93,13 +97,30 @@ def measure(
                             address = stack.enter_context(network(address, one_way_s=ONE_WAY_S))
                     stack.enter_context(processors.for_clients())
                     server = Server.of(topology, address)
-                    limit = bound if link == "loopback" else NETWORK_BOUND
-                    kinds = ((_clients, limit), (_automatic, None), (_dry_runs, None))
-                    for compared, most in kinds:
-                        with compared(make, server) as one_round:
+                    for compared, most in _compared(name, server, link):
+                        with compared as one_round:
                             timed = _rounds(one_round, rounds, advance)
                         for call, times in timed.items():
                             yield _summary(name, link, call, times, most)
+
+
+def rounds_of(names: list[str], rounds: int) -> int:
+    """How many rounds, and how often `measure` says that it advanced."""
+    kinds = sum(_KINDS if name in CLIENTS else 1 for name in names)
+    return kinds * len(LINKS) * (rounds + 1)
+
+
+def _compared(
+    name: str, server: Server, link: str
+) -> Iterator[tuple[AbstractContextManager[Round], float | None]]:
+    """What makes the rounds of each kind of call, and the bound of its calls."""
+    if name in BROKERS:
+        yield _brokers(BROKERS[name][1], server), None
+        return
+    _, make, bound = CLIENTS[name]
+    yield _clients(make, server), bound and (bound if link == "loopback" else NETWORK_BOUND)
+    yield _automatic(make, server), None
+    yield _dry_runs(make, server), None
 
 
 def _rounds(one_round: Round, rounds: int, advance: Callable[[], None]) -> dict[str, list[Times]]:
@@ -146,6 +167,17 @@ def _clients(make: Make, server: Server) -> Iterator[Round]:
             "write": _by_turns(writes),
             "read": _by_turns(reads),
             "read after a barrier": _behind(reads, behind_a_barrier),
+        }
+
+
+@contextmanager
+def _brokers(make: MakeBroker, server: Server) -> Iterator[Round]:
+    """Messages of a plain and of an instrumented client, each of which brings a lineage."""
+    with ExitStack() as stack:
+        pair = [stack.enter_context(closing(make(server, instrumented=e))) for e in (False, True)]
+        yield lambda: {
+            "publish": _by_turns([each.publish for each in pair], ELSEWHERE),
+            "receive": _by_turns([each.receive for each in pair]),
         }
 
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from benchmarks._machine import versions
-from benchmarks._statistics import Summary
+from benchmarks._statistics import Summary, bound_of
 from benchmarks.costs._reports import read
 from benchmarks.costs.overhead import __main__ as program
 from benchmarks.costs.overhead import _measure
 from benchmarks.costs.overhead._network import network
-from benchmarks.costs.overhead._registry import CLIENTS, PACKAGES
+from benchmarks.costs.overhead._registry import BROKERS, CLIENTS, PACKAGES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,6 +58,21 @@ def test_a_round_compares_both_clients_on_both_links(
     assert {"redis", "redis server"} <= set(report.versions)
 
 
+@pytest.mark.slow
+@pytest.mark.store("sns")
+def test_a_round_of_a_broker_publishes_and_receives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each call takes a message that its own kind of client published; the bound is the common."""
+    monkeypatch.setattr(_measure, "CALLS", 4)
+    path, name = tmp_path / "overhead.json", "boto3, SNS and SQS (emulator)"
+    assert program.main(["--clients", name, "--rounds", "2", "--json", str(path)]) == 0
+    cases = read(path).cases
+    calls = [(link, call) for link in _measure.LINKS for call in ("publish", "receive")]
+    assert [case.names for case in cases] == [(name, *each) for each in calls]
+    assert all(case.bound == bound_of(case.plain_us) for case in cases)
+
+
 @pytest.mark.parametrize(("ratio", "status"), [(1.5, 0), (1.51, 1)])
 def test_check_fails_where_a_bound_is_missed(
     ratio: float, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -84,10 +99,11 @@ def test_a_missing_server_is_one_line(
 
 
 def test_every_store_has_its_bound() -> None:
-    """Redis, MySQL, MariaDB and MongoDB are measured, none with a laxer bound than promised."""
+    """Every store is measured, none with a laxer bound than promised; None is 5 % or 30 µs."""
     bounds = {store: bound for store, _, bound in CLIENTS.values()}
     sql = dict.fromkeys(("mysql", "mariadb", "postgresql"), 1.15)
-    assert bounds == {"redis": 1.5, **sql, "mongodb": 1.15}
+    assert bounds == {"redis": 1.5, **sql, "mongodb": 1.15, "dynamodb": None, "s3": None}
+    assert {store for store, _ in BROKERS.values()} == {"rabbitmq", "activemq", "sns"}
 
 
 def test_the_network_delays_each_way() -> None:
