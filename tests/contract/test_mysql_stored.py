@@ -7,129 +7,47 @@ shims are what the engines registered.
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
-from sqlalchemy import create_engine, text
-from sqlalchemy.ext.asyncio import create_async_engine
-from sqlalchemy.pool import NullPool, QueuePool
+from sqlalchemy import text
+from sqlalchemy.pool import NullPool
 
 import antipode
-from antipode import Lineage
 from antipode_shims import mysql as shims
 from antipode_shims.mysql._clients import sqlalchemy as _sqlalchemy
 from antipode_shims.mysql._clients import tap as _tap
 from antipode_shims.mysql._stored import lineages as _lineages
 from antipode_testing import LagProxy, MariaDBTopology, MySQLTopology
 
-from ._noted import noted_later, noted_read, noted_write, noting
+from ._noted import noted_later, noted_read, noted_write
+from ._rows import BESIDE, SELECT, RowsStore
 from .test_mysql import LONG_MS, MySQLContract, MySQLContractStore, Topology
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from antipode import Promise
-
-BESIDE: dict[str, Any] = {"datastore": "posts", "lineage": "beside", "tables": ["native"]}
 
 REPLACE = text("REPLACE INTO native (id, body) VALUES (:key, :body)")
 UPSERT = text(
     "INSERT INTO native (id, body) VALUES (:key, :body)"
     " ON DUPLICATE KEY UPDATE body = CONCAT(body, VALUES(body))"
 )
-DELETE = text("DELETE FROM native WHERE id = :key")
-SELECT = text("SELECT body FROM native WHERE id = :key")
 
 
-class NativeStore(MySQLContractStore):
+class NativeStore(RowsStore, MySQLContractStore):
     """Instrumented engines at the primary and, through a proxy, at the replica."""
+
+    shims = shims
+    instrumented = _sqlalchemy.instrumented
+    drivers = ("mysql+pymysql", "mysql+aiomysql")
+    put = REPLACE
+    append = UPSERT
+    connect_args: ClassVar = {"connect_timeout": 2, "read_timeout": 15}
 
     def __init__(self, topology: Topology, stack: ExitStack, *, side_table: bool = False) -> None:
         self._engines: dict[Any, Any] = {}
         make_table(topology, side_table=side_table)
         super().__init__(topology, stack)
-
-    def _shim(self, address: Any, **options: Any) -> Any:
-        engine = self._engine(
-            address,
-            poolclass=QueuePool,
-            pool_size=8,
-            pool_pre_ping=True,
-            connect_args={"connect_timeout": 2, "read_timeout": 15},
-        )
-        shims.instrument_engine(engine, **BESIDE, **options)
-        self._stack.callback(shims.uninstrument_engine, engine)
-        shim = _sqlalchemy.instrumented.shim_of(engine)
-        self._engines[shim] = engine
-        return shim
-
-    def _engine(self, address: Any, **options: Any) -> Any:
-        engine = create_engine(self.topology.url(address), **options)
-        self._stack.callback(engine.dispose)
-        return engine
-
-    def _within(self, lineage: Lineage | None, statement: Any, **values: Any) -> Lineage:
-        """Run with what a write shall depend on; what is written joins the current scope."""
-
-        def call() -> None:
-            with self._engines[self.writer].begin() as connection:
-                connection.execute(statement, values)
-
-        if lineage is None:
-            base = antipode.current()
-            with noting() as box:
-                call()
-            return base.merge(*box)
-        with antipode.scope(lineage) as scope:
-            call()
-            written = scope.lineage
-        for write in written:
-            if write not in lineage:
-                antipode.append(write)
-        return written
-
-    def write(self, key: str, value: bytes, lineage: Lineage | None = None) -> Lineage:
-        return self._within(lineage, REPLACE, key=key, body=value)
-
-    def fulfil(self, key: str, value: bytes, promise: Promise) -> None:
-        with self._engines[self.writer].begin() as connection:
-            connection.execute(REPLACE, {"key": key, "body": value})
-            shims.fulfil(connection, promise)
-
-    def partial_update(self, key: str, field: str, value: bytes, lineage: Lineage) -> Lineage:
-        return self._within(lineage, UPSERT, key=key, body=field.encode() + b"=" + value)
-
-    def delete(self, key: str, lineage: Lineage | None = None) -> Lineage:
-        return self._within(lineage, DELETE, key=key)
-
-    def read(self, key: str) -> tuple[bytes | None, Lineage]:
-        return self._found(self.reader, key)
-
-    def read_primary(self, key: str) -> tuple[bytes | None, Lineage]:
-        return self._found(self.writer, key)
-
-    def _found(self, shim: Any, key: str) -> tuple[bytes | None, Lineage]:
-        with noting() as box, self._engines[shim].connect() as connection:
-            value = connection.execute(SELECT, {"key": key}).scalar_one_or_none()
-        return value, Lineage().merge(*box)
-
-    async def read_async(self, key: str) -> Any:
-        engine = create_async_engine(
-            self.topology.url(self.proxy.address, driver="mysql+aiomysql"), poolclass=NullPool
-        )
-        shims.instrument_engine(engine, reads_from="replica", **BESIDE)
-        try:
-            async with engine.connect() as connection:
-                value = (await connection.execute(SELECT, {"key": key})).scalar_one_or_none()
-        finally:
-            shims.uninstrument_engine(engine)
-            await engine.dispose()
-        return value, antipode.current()
-
-    def refused_write(self, key: str, value: bytes) -> None:
-        """A replica takes no writes."""
-        with self._engines[self.reader].begin() as connection:
-            connection.execute(REPLACE, {"key": key, "body": value})
 
     def doubtful_write(self, key: str, value: bytes) -> None:
         """The write arrives; the reply does not."""
@@ -153,7 +71,7 @@ class NativeStore(MySQLContractStore):
         """As if the writer's library had said so."""
         engine = self._engine(self.topology.primary, poolclass=NullPool)
         with engine.begin() as connection:
-            values = {"key": key, "body": connection.execute(SELECT, {"key": key}).scalar_one()}
+            values = {"key": key, "body": connection.execute(SELECT, {"key": key}).one().body}
             connection.exec_driver_sql("SET @antipode_lineage = %s, @antipode_until = 0", (text,))
             connection.execute(REPLACE, values)
         self.topology.wait_replicated()

@@ -13,12 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import psycopg
 import pytest
-from sqlalchemy import create_engine, text
-from sqlalchemy.ext.asyncio import create_async_engine
-from sqlalchemy.pool import NullPool, QueuePool
+from sqlalchemy import text
 
 import antipode
-from antipode import Lineage
 from antipode_shims import postgresql as shims
 from antipode_shims.postgresql._clients import sqlalchemy as _sqlalchemy
 from antipode_shims.postgresql._shim import base as _base
@@ -26,15 +23,16 @@ from antipode_shims.postgresql._stored import lineages as _lineages
 from antipode_testing import LagProxy, PostgreSQLTopology, ShimContract
 from antipode_testing._wait import wait_until
 
-from ._noted import noted_later, noted_read, noted_write, noting
+from ._noted import noted_later, noted_read, noted_write
+from ._rows import BESIDE, DELETE, RowsStore
 from .test_postgresql import LONG_MS, PostgreSQLContractStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode import Promise
+    from sqlalchemy import Connection
 
-BESIDE: dict[str, Any] = {"datastore": "posts", "lineage": "beside", "tables": ["native"]}
+    from antipode import Promise
 
 INSERT = text("INSERT INTO native (id, body) VALUES (:key, :body)")
 PUT = text(
@@ -45,106 +43,31 @@ UPSERT = text(
     "INSERT INTO native (id, body) VALUES (:key, :body)"
     " ON CONFLICT (id) DO UPDATE SET body = native.body || excluded.body"
 )
-DELETE = text("DELETE FROM native WHERE id = :key")
-SELECT = text("SELECT id, body FROM native WHERE id = :key")
 
 
-class NativeStore(PostgreSQLContractStore):
+class NativeStore(RowsStore, PostgreSQLContractStore):
     """Instrumented engines at the primary and, through a proxy, at the standby."""
+
+    shims = shims
+    instrumented = _sqlalchemy.instrumented
+    drivers = ("postgresql+psycopg", "postgresql+psycopg_async")
+    put = PUT
+    append = UPSERT
+    connect_args: ClassVar = {"connect_timeout": 2}
 
     def __init__(self, topology: PostgreSQLTopology, stack: ExitStack) -> None:
         self._engines: dict[Any, Any] = {}
         make_table(topology)
         super().__init__(topology, stack)
 
-    def _shim(self, address: Any, **options: Any) -> Any:
-        engine = self._engine(
-            address,
-            poolclass=QueuePool,
-            pool_size=8,
-            pool_pre_ping=True,
-            connect_args={"connect_timeout": 2},
-        )
-        shims.instrument_engine(engine, **BESIDE, **options)
-        self._stack.callback(shims.uninstrument_engine, engine)
-        shim = _sqlalchemy.instrumented.shim_of(engine)
-        self._engines[shim] = engine
-        return shim
+    def replace(self, connection: Connection, values: dict[str, Any]) -> None:
+        """Not by an update, which would merge the row's lineage."""
+        connection.execute(DELETE, {"key": values["key"]})
+        connection.execute(INSERT, values)
 
-    def _engine(self, address: Any, **options: Any) -> Any:
-        url = self.topology.url(address, driver="postgresql+psycopg")
-        engine = create_engine(url, **options)
-        self._stack.callback(engine.dispose)
-        return engine
-
-    def _within(self, lineage: Lineage | None, statement: Any, **values: Any) -> Lineage:
-        """Run with what a write shall depend on; what is written joins the current scope."""
-
-        def call() -> None:
-            with self._engines[self.writer].begin() as connection:
-                if statement is INSERT:
-                    connection.execute(DELETE, {"key": values["key"]})
-                connection.execute(statement, values)
-
-        if lineage is None:
-            base = antipode.current()
-            with noting() as box:
-                call()
-            return base.merge(*box)
-        with antipode.scope(lineage) as scope:
-            call()
-            written = scope.lineage
-        for write in written:
-            if write not in lineage:
-                antipode.append(write)
-        return written
-
-    def write(self, key: str, value: bytes, lineage: Lineage | None = None) -> Lineage:
-        """Replace the row: an update would merge its lineage."""
-        return self._within(lineage, INSERT, key=key, body=value)
-
-    def fulfil(self, key: str, value: bytes, promise: Promise) -> None:
-        with self._engines[self.writer].begin() as connection:
-            connection.execute(PUT, {"key": key, "body": value})
-            shims.fulfil(connection, promise)
-
-    def partial_update(self, key: str, field: str, value: bytes, lineage: Lineage) -> Lineage:
-        return self._within(lineage, UPSERT, key=key, body=field.encode() + b"=" + value)
-
-    def delete(self, key: str, lineage: Lineage | None = None) -> Lineage:
-        return self._within(lineage, DELETE, key=key)
-
-    def read(self, key: str) -> tuple[bytes | None, Lineage]:
-        return self._found(self.reader, key)
-
-    def read_primary(self, key: str) -> tuple[bytes | None, Lineage]:
-        return self._found(self.writer, key)
-
-    def _found(self, shim: Any, key: str) -> tuple[bytes | None, Lineage]:
+    def reading(self, engine: Any) -> Any:
         """In one snapshot, in which a row that is shown was not deleted meanwhile."""
-        snapshot = self._engines[shim].execution_options(isolation_level="REPEATABLE READ")
-        with noting() as box, snapshot.connect() as connection:
-            row = connection.execute(SELECT, {"key": key}).one_or_none()
-        return row and bytes(row.body), Lineage().merge(*box)
-
-    async def read_async(self, key: str) -> Any:
-        engine = create_async_engine(
-            self.topology.url(self.proxy.address, driver="postgresql+psycopg_async"),
-            poolclass=NullPool,
-        )
-        shims.instrument_engine(engine, reads_from="replica", **BESIDE)
-        try:
-            async with engine.connect() as connection:
-                row = (await connection.execute(SELECT, {"key": key})).one_or_none()
-        finally:
-            shims.uninstrument_engine(engine)
-            await engine.dispose()
-        return row and bytes(row.body), antipode.current()
-
-    def refused_write(self, key: str, value: bytes) -> None:
-        """A standby takes no writes."""
-        with self._engines[self.reader].begin() as connection:
-            connection.execute(PUT, {"key": key, "body": value})
+        return engine.execution_options(isolation_level="REPEATABLE READ")
 
     def doubtful_write(self, key: str, value: bytes) -> None:
         """The write arrives; the reply does not."""
