@@ -216,6 +216,23 @@ def test_a_connection_that_is_lost_at_the_commit_is_in_doubt(app: Application) -
             slow.cut()
 
 
+def test_a_shim_does_not_keep_a_connection_that_is_lost(app: Application) -> None:
+    """A read gives its connection up when its time is over; the next read has another one."""
+    with LagProxy(app.topology.primary, lag_ms=0) as slow:
+        server = described("postgresql", app.topology, slow.address)
+        with closing(RemoteShim(app.remote, "postgresql", DATASTORE, server)) as values:
+            written = values.write("lost", b"1")
+            assert values.read("lost")[0] == b"1"
+            slow.set_lag(LONG_MS)
+            with app.remote.scope(written):
+                app.remote.barrier(timeout=EARLY_S, at="read")
+                with pytest.raises(BarrierTimeout):
+                    values.read("lost")
+            slow.set_lag(0)
+            assert values.read("lost")[0] == b"1"
+            slow.cut()
+
+
 @pytest.mark.parametrize("repeatable", [False, True], ids=["committed", "repeatable"])
 @pytest.mark.parametrize("begins", [False, True], ids=["alone", "transaction"])
 def test_the_first_read_waits(

@@ -44,10 +44,19 @@ public class OwnConnection implements AutoCloseable {
     connection.setNetworkTimeout(Runnable::run, (int) most);
   }
 
+  /** Returns whether it is closed; the driver closes one that it lost. */
+  final boolean isClosed() {
+    try {
+      return connection.isClosed();
+    } catch (SQLException error) {
+      return true;
+    }
+  }
+
   /** Returns whether it may be used; asks the server where it was idle for a while. */
   public final boolean isAlive(Duration timeout) {
     try {
-      if (connection.isClosed()) {
+      if (isClosed()) {
         return false;
       }
       int seconds = (int) Math.min(Math.max(timeout.toSeconds(), 1), 60);

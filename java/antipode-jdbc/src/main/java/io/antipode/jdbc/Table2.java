@@ -427,7 +427,7 @@ public abstract class Table2<L extends OwnConnection> {
 
   private void release(L link) {
     link.release();
-    if (isClosed) {
+    if (isClosed || link.isClosed()) {
       link.close();
     } else {
       idle.push(link);
