@@ -49,7 +49,8 @@ LACKING = {
             "open_scope baggage",
             # It refuses the setting.
             "script automatic primary",
-            # Stores of AWS are Python's and Java's.
+            # ActiveMQ and the stores of AWS are Python's and Java's.
+            "decide activemq",
             "decide dynamodb",
             "decide s3",
             "decide sns",

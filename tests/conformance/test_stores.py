@@ -62,6 +62,13 @@ def test_scripts(agent: AgentProcess, store: str, vector: dict[str, Any]) -> Non
     assert found["statuses"] == expected
 
 
+@pytest.mark.parametrize(("store", "vector"), vectors.of_stores("publications"))
+def test_publications(agent: AgentProcess, store: str, vector: dict[str, Any]) -> None:
+    """What is published is named by its publisher and its number."""
+    found = asked(agent, "decide", store=store, kind="publications", given=vector)
+    assert found["writes"] == [step["write"] for step in vector["steps"] if "write" in step]
+
+
 @pytest.mark.parametrize(("store", "vector"), vectors.of_stores("groups"))
 def test_groups(agent: AgentProcess, store: str, vector: dict[str, Any]) -> None:
     """Each command of a group does the same."""

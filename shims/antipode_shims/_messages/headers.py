@@ -51,8 +51,6 @@ MAX_MEMBERS = 64
 # No broker in its default configuration passes a larger header; reading it would be work for an
 # attacker's benefit.
 _MAX_READ = 131_072
-# The least room that a lineage is given: less might not hold its own mark.
-_LEAST = 16
 # What properties take besides headers: each is a text of at most 255 bytes, or less.
 _OTHER_PROPERTIES = 4096
 # What a header takes whose value is a table, a list or a number, or is taken for too long.
@@ -176,7 +174,7 @@ def shortened(headers: Mapping[str, Any], excess: int) -> dict[str, Any] | None:
     """
     ours, others = _split(as_text(headers.get(BAGGAGE)))
     room = len(ours[0]) - excess if ours else 0
-    if room < _LEAST:
+    if room <= 0:
         return None
     try:
         text = serialize(deserialize(ours[0]), max_bytes=room + len(f"{MEMBER}="))

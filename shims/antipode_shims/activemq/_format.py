@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 MOST_BYTES = 8_192
 #: Ours: whoever is not instrumented sees them.
 OURS = frozenset({BAGGAGE, PROMISE, WRITE})
+#: Characters that are two in a frame.
+_ESCAPED = ("\\", ":", "\n", "\r")
 #: What prefixes of destinations receipts can listen to: a queue has one consumer a message.
 TOPIC = "/topic/"
 #: A header that makes the broker keep a message over its restart.
@@ -22,9 +24,9 @@ PERSISTENT = "persistent"
 
 
 def size_of(headers: Mapping[str, Any]) -> int:
-    """The bytes of *headers* in a frame, as they are when all that can be is escaped."""
-    texts = (f"{name}:{value}\n" for name, value in headers.items())
-    return sum(len(each.encode()) + each.count("\\") + each.count(":") - 1 for each in texts)
+    """The bytes of *headers* in a frame: names and values, and after each a colon or a newline."""
+    texts = (str(each) for header in headers.items() for each in header)
+    return sum(len(text.encode()) + sum(map(text.count, _ESCAPED)) + 1 for text in texts)
 
 
 def labelled(

@@ -9,6 +9,7 @@ from tests.agent._values import Unsupported
 
 #: Where each store's are.
 _MODULES = {
+    "activemq": "activemq",
     "dynamodb": "dynamodb",
     "mariadb": "mysql",
     "mongodb": "mongodb",

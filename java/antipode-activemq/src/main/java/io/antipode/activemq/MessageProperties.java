@@ -24,6 +24,9 @@ final class MessageProperties {
   /** Of all properties of a message, as STOMP counts them: a broker's limit, once it is read so. */
   private static final int MOST_BYTES = 8_192;
 
+  /** Characters that are two in a frame. */
+  private static final String ESCAPED = "\\:\n\r";
+
   private MessageProperties() {}
 
   /** Returns what a message says of this library's; what cannot be read is no text. */
@@ -102,25 +105,33 @@ final class MessageProperties {
       String name = names.nextElement().toString();
       all.put(name, message.getObjectProperty(name));
     }
-    all.put("destination", destination);
+    all.put("destination", inFrame(destination));
     all.put("correlation-id", message.getJMSCorrelationID());
-    all.put("reply-to", message.getJMSReplyTo());
+    all.put("reply-to", inFrame(message.getJMSReplyTo()));
     all.put("type", message.getJMSType());
     return all;
   }
 
-  /** Returns the bytes of properties in a frame, where all that can be is escaped. */
+  /** Returns how a frame spells a destination: {@code /topic/news}. */
+  private static @Nullable String inFrame(@Nullable Destination destination) {
+    return destination == null ? null : "/" + destination.toString().replaceFirst("://", "/");
+  }
+
+  /** Returns the bytes of properties in a frame: after each name a colon, after a value a line. */
   private static int size(@Nullable Map<String, Object> properties) {
     int size = 0;
     for (Map.Entry<String, Object> each :
         (properties == null ? Map.<String, Object>of() : properties).entrySet()) {
       if (each.getValue() != null) {
-        String line = each.getKey() + ":" + each.getValue() + "\n";
-        long escaped = line.chars().filter(letter -> letter == '\\' || letter == ':').count();
-        size += line.getBytes(StandardCharsets.UTF_8).length + (int) escaped - 1;
+        size += size(each.getKey()) + 1 + size(each.getValue().toString()) + 1;
       }
     }
     return size;
+  }
+
+  private static int size(String text) {
+    long escaped = text.chars().filter(letter -> ESCAPED.indexOf(letter) >= 0).count();
+    return text.getBytes(StandardCharsets.UTF_8).length + (int) escaped;
   }
 
   /**

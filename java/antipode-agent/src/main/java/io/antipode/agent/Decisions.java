@@ -26,6 +26,7 @@ final class Decisions {
     String kind = Values.text(request, "kind");
     JsonNode given = Values.argument(request, "given");
     return switch (store) {
+      case "activemq" -> ActiveMqVectors.decide(kind, given);
       case "dynamodb" -> DynamoDbVectors.decide(kind, given);
       case "mariadb", "mysql" -> MySqlVectors.decide(store, kind, given);
       case "mongodb" -> MongoVectors.decide(kind, given);

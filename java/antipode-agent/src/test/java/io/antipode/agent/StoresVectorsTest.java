@@ -14,7 +14,8 @@ import org.junit.jupiter.api.TestFactory;
 
 /** The vectors of all stores that have a shim here: what it decides without its server. */
 class StoresVectorsTest {
-  private static final List<String> STORES = List.of("mariadb", "mongodb", "mysql", "redis");
+  private static final List<String> STORES =
+      List.of("activemq", "mariadb", "mongodb", "mysql", "redis");
   private static final JsonNodeFactory JSON = JsonNodeFactory.instance;
 
   private static JsonNode decided(String kind, JsonNode given) {
@@ -41,14 +42,46 @@ class StoresVectorsTest {
 
   @TestFactory
   Stream<DynamicTest> aConsumerDependsOnWhatItsMessageSays() {
+    return Stream.of("activemq", "rabbitmq")
+        .flatMap(
+            store ->
+                Vectors.tests(
+                    "S3-stored",
+                    store,
+                    "messages",
+                    vector -> {
+                      Lineage found =
+                          Values.lineage(Vectors.decided(store, "message", vector).get("lineage"));
+                      assertThat(found).isEqualTo(Values.lineage(vector.get("lineage")));
+                    }));
+  }
+
+  @TestFactory
+  Stream<DynamicTest> aMessageIsSentWithWhatItDependsOnWhereThatHasRoom() {
     return Vectors.tests(
         "S3-stored",
-        "rabbitmq",
-        "messages",
+        "activemq",
+        "labels",
+        vector ->
+            assertThat(Vectors.decided("activemq", "label", vector).get("sent"))
+                .isEqualTo(vector.get("sent")));
+  }
+
+  @TestFactory
+  Stream<DynamicTest> aPublicationIsNamedByItsPublisherAndItsNumber() {
+    return Vectors.tests(
+        "S1-positions",
+        "activemq",
+        "publications",
         vector -> {
-          Lineage found =
-              Values.lineage(Vectors.decided("rabbitmq", "message", vector).get("lineage"));
-          assertThat(found).isEqualTo(Values.lineage(vector.get("lineage")));
+          ArrayNode expected = JSON.arrayNode();
+          for (JsonNode step : vector.get("steps")) {
+            if (step.has("write")) {
+              expected.add(step.get("write"));
+            }
+          }
+          assertThat(Vectors.decided("activemq", "publications", vector).get("writes"))
+              .isEqualTo(expected);
         });
   }
 

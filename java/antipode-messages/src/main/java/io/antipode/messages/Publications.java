@@ -57,7 +57,7 @@ public final class Publications {
   }
 
   /** Names nothing yet; publishers age by a clock of tests. */
-  Publications(String datastore, boolean byRoutingKey, LongSupplier nanoTime) {
+  public Publications(String datastore, boolean byRoutingKey, LongSupplier nanoTime) {
     this.datastore = datastore;
     this.byRoutingKey = byRoutingKey;
     this.nanoTime = nanoTime;
