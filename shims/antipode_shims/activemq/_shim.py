@@ -100,6 +100,7 @@ class ActiveMQShim(Shim):
         self._publisher = _Link(self._broker)
         self._consumer = _Link(self._broker)
         self._publications = Publications(datastore)
+        self._opened: Any = None
         self._tap: Tap | None = None
         self.waitable = self.can_poll = self.promises = bool(receipts)
         if receipts:
@@ -140,7 +141,7 @@ class ActiveMQShim(Shim):
         before = current() if lineage is None else lineage
         with self._publisher.lock:
             connection, box = self._publisher.opened()
-            write = self._next()
+            write = self._next(connection)
             receipt = uuid.uuid4().hex
             plain = {
                 "destination": self._required("destination"),
@@ -171,10 +172,12 @@ class ActiveMQShim(Shim):
         record_write(write)
         return before.append(write)
 
-    def _next(self) -> WriteId | None:
+    def _next(self, connection: Any) -> WriteId | None:
         """The name of the next publication; None to a queue, for which nobody can wait."""
         if not is_topic(self.destination):
             return None
+        if connection is not self._opened:
+            self._publications, self._opened = Publications(self.datastore), connection
         return self._publications.next(self.destination, "")
 
     def _void(self, write: WriteId | None) -> None:

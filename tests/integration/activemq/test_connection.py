@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,7 +16,7 @@ from antipode.shim import Incomplete
 from antipode_shims import activemq
 from antipode_shims.activemq._clients.stomp import Broker, Mailbox, close_quietly, connect
 from antipode_shims.activemq._format import MOST_BYTES
-from antipode_testing import wait_until
+from antipode_testing import LagProxy, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -121,6 +122,36 @@ def test_a_broken_connection_leaves_doubt(ends: Ends, antipode_activemq: ActiveM
         )
         assert numbers() == []
     antipode_activemq.restart_broker("us")
+
+
+def test_a_connection_that_is_opened_again_has_another_publisher(ends: Ends) -> None:
+    """A message that the broker lost without a word leaves no gap before the next one."""
+    ends.connection.set_listener("after", after := Mailbox())
+    with antipode.scope():
+        ends.connection.send(ends.topic, "1", headers={"persistent": "true"})
+        close_quietly(ends.connection)
+        after.messages.get(timeout=10)
+        ends.connection.connect(wait=True)
+        ends.connection.send(ends.topic, "2", headers={"persistent": "true"})
+        assert numbers() == [1, 1]
+
+
+def test_a_shim_that_connects_again_has_another_publisher(
+    antipode_activemq: ActiveMQTopology,
+) -> None:
+    """Its broker may have died, and lost what was not persistent."""
+    with LagProxy(antipode_activemq.primary) as proxy, antipode.scope():
+        before = set(threading.enumerate())
+        shim = activemq.shim(NEWS, f"stomp://{proxy.address}", destination="/topic/again")
+        with closing(shim):
+            shim.write("1", b"1", persistent=False)
+            receiving = set(threading.enumerate()) - before
+            proxy.cut()
+            for thread in receiving:
+                thread.join(10)
+            proxy.heal()
+            shim.write("2", b"2", persistent=False)
+            assert numbers() == [1, 1]
 
 
 def test_messages_to_queues_carry_lineages_and_are_redelivered(ends: Ends) -> None:

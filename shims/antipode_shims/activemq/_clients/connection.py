@@ -227,6 +227,7 @@ class Followed:
         with self._lock:
             awaited, open_ones = self._awaited, self._transactions
             self._awaited, self._transactions = {}, {}
+            self._publications = Publications(self.datastore)
         for messages in awaited.values():
             self._in_doubt(messages)
         for messages in open_ones.values():
