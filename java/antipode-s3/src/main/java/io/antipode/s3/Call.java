@@ -84,7 +84,8 @@ final class Call extends AwsCall {
     return shim.stores()
         && request instanceof CopyObjectRequest copy
         && !CopySource.isReplaced(copy)
-        && CopySource.of(copy) != null;
+        && CopySource.of(copy) != null
+        && !CopySource.changesNothing(copy);
   }
 
   @Override

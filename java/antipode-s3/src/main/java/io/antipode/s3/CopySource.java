@@ -3,6 +3,7 @@ package io.antipode.s3;
 import java.net.URLDecoder;
 import java.nio.charset.StandardCharsets;
 import java.time.Instant;
+import java.util.List;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import software.amazon.awssdk.services.s3.model.CopyObjectRequest;
@@ -14,11 +15,39 @@ import software.amazon.awssdk.services.s3.model.MetadataDirective;
 final class CopySource {
   private static final String VERSION = "?versionId=";
 
+  /** What an object may be copied onto itself for, besides its metadata. */
+  private static final List<String> CHANGES =
+      List.of(
+          "BucketKeyEnabled",
+          "SSECustomerAlgorithm",
+          "SSEKMSKeyId",
+          "ServerSideEncryption",
+          "StorageClass",
+          "WebsiteRedirectLocation");
+
   private CopySource() {}
 
   /** Returns whether a copy has metadata of its own. */
   static boolean isReplaced(CopyObjectRequest copy) {
     return copy.metadataDirective() == MetadataDirective.REPLACE;
+  }
+
+  /**
+   * Returns whether a copy is of an object onto itself: refused, which metadata of ours would end.
+   */
+  static boolean changesNothing(CopyObjectRequest copy) {
+    @Nullable Consumer<HeadObjectRequest.Builder> source = of(copy);
+    return source != null
+        && HeadObjectRequest.builder()
+            .applyMutation(source)
+            .build()
+            .equals(
+                HeadObjectRequest.builder()
+                    .bucket(copy.destinationBucket())
+                    .key(copy.destinationKey())
+                    .build())
+        && CHANGES.stream()
+            .allMatch(change -> copy.getValueForField(change, Object.class).isEmpty());
   }
 
   /**

@@ -24,6 +24,7 @@ import java.net.URI;
 import java.time.Duration;
 import java.util.Map;
 import org.assertj.core.groups.Tuple;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import software.amazon.awssdk.auth.credentials.AwsBasicCredentials;
 import software.amazon.awssdk.auth.credentials.StaticCredentialsProvider;
@@ -33,10 +34,12 @@ import software.amazon.awssdk.core.sync.RequestBody;
 import software.amazon.awssdk.regions.Region;
 import software.amazon.awssdk.services.s3.S3AsyncClient;
 import software.amazon.awssdk.services.s3.S3Client;
+import software.amazon.awssdk.services.s3.model.CopyObjectResponse;
 import software.amazon.awssdk.services.s3.model.DeleteObjectsResponse;
 import software.amazon.awssdk.services.s3.model.ObjectIdentifier;
 import software.amazon.awssdk.services.s3.model.PutObjectResponse;
 import software.amazon.awssdk.services.s3.model.S3Exception;
+import software.amazon.awssdk.services.s3.model.StorageClass;
 import software.amazon.awssdk.services.s3.presigner.S3Presigner;
 
 /** Clients of the SDK, instrumented, before a server that answers as each test says. */
@@ -176,6 +179,42 @@ class InstrumentTest {
       assertThat(server.all().get(1).label()).isEqualTo(OTHER_TEXT);
       assertThat(lineage.writes()).extracting(WriteId::key).containsExactly("posts/c@us-east-1");
     }
+  }
+
+  /** AWS refuses a copy onto itself that changes nothing: a lineage must not be what it changes. */
+  @Test
+  void aCopyThatChangesNothingGoesAsItIs() throws Exception {
+    String copied = "<CopyObjectResult><ETag>e</ETag></CopyObjectResult>";
+    try (PlainServer server =
+        new PlainServer(
+            Answer.refused(400, "InvalidRequest"),
+            Answer.version("v0"),
+            new Answer(200, Map.of("x-amz-version-id", "v1"), copied))) {
+      Lineage lineage =
+          after(
+              server,
+              shim(server).storingLineages(),
+              Lineage.of(OTHER),
+              client -> {
+                assertThatThrownBy(() -> copyOntoItself(client, null))
+                    .isInstanceOf(S3Exception.class);
+                copyOntoItself(client, StorageClass.STANDARD);
+              });
+      assertThat(server.all()).extracting(Received::method).containsExactly("PUT", "HEAD", "PUT");
+      assertThat(server.all()).extracting(Received::label).containsExactly(null, null, OTHER_TEXT);
+      assertThat(lineage.only("posts").writes()).hasSize(1);
+    }
+  }
+
+  private static void copyOntoItself(S3Client client, @Nullable StorageClass kept) {
+    CopyObjectResponse unused =
+        client.copyObject(
+            copy ->
+                copy.sourceBucket("posts")
+                    .sourceKey("a b")
+                    .destinationBucket("posts")
+                    .destinationKey("a b")
+                    .storageClass(kept));
   }
 
   /** Each marker is a write; what ended for good, or was never versioned, is marked. */
