@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from benchmarks._markdown import listed, table
 from benchmarks.judge import INCONCLUSIVE
 
 from . import _sections as sections
-from ._plan import LONG_SECTIONS, PROFILES
+from ._plan import LONG_SECTIONS, PROFILES, SECTIONS, TIMED_SECTIONS
 from ._text import violations
 
 if TYPE_CHECKING:
@@ -61,12 +62,12 @@ def _warnings(results: Results) -> Iterator[str]:
             f"**A {results.size} run:** few requests, to see that everything works. "
             "Its figures mean little."
         )
-    loaded = [run.name for run in results.runs if run.busy]
+    loaded = [run for run in results.runs if run.busy]
     if loaded:
         yield (
             f"**On a loaded machine:** it was not quiet when {len(loaded)} of {len(results.runs)} "
-            "runs began. Counts hold, times do not; the load of each run is in "
-            "[every run](runs.csv)."
+            f"runs began. Counts hold, times do not: {_distorted(loaded)}. The load of each run is "
+            "in [every run](runs.csv)."
         )
     if results.code != code():
         yield (
@@ -76,6 +77,14 @@ def _warnings(results: Results) -> Iterator[str]:
     if results.missing:
         count = len(results.missing)
         yield f"**Incomplete:** {count} planned runs have no result; see the end of the page."
+
+
+def _distorted(loaded: list[RunResult]) -> str:
+    """Which of the sections that show times have such runs."""
+    counts = Counter(each for run in loaded for each in run.sections if each in TIMED_SECTIONS)
+    if not counts:
+        return "no time that is shown here is of one of them"
+    return listed([f"*{each}* has {counts[each]} of them" for each in SECTIONS if each in counts])
 
 
 def _introduction(results: Results) -> str:

@@ -221,6 +221,21 @@ def test_a_loaded_machine_is_said_at_the_top(results: Results) -> None:
     assert "**On a loaded machine:**" not in index(results)
 
 
+@pytest.mark.parametrize(
+    ("sections", "said"),
+    [
+        (["table1"], "times do not: no time that is shown here is of one of them"),
+        (["figure7", "table1"], "times do not: *figure7* has 1 of them."),
+    ],
+)
+def test_a_loaded_machine_concerns_times_alone(
+    results: Results, sections: list[str], said: str
+) -> None:
+    """Whoever reads them sees which ones."""
+    run = replace(results.runs[0], busy="LOADED MACHINE: ...", sections=sections)
+    assert said in index(replace(results, runs=[run, *results.runs[1:]]))
+
+
 def test_a_violation_behind_the_barrier_is_in_the_first_paragraph(results: Results) -> None:
     """What the library promises and did not keep is not hidden in a table."""
     run = results.runs[0]
