@@ -6,7 +6,8 @@ that a test which fails by chance is told from one that fails because of the lib
 
 The tests are those of the source archive of the installed release, which pip fetches into
 ``XDG_CACHE_HOME``; the servers are real ones, as of `antipode_testing`. Clients of AWS run
-against an emulator, moto: boto3 by its tests, aiobotocore by its own.
+against an emulator, moto: boto3 by its tests, aiobotocore by its own. botocore's own tests need
+no server.
 """
 
 from __future__ import annotations

@@ -17,13 +17,16 @@ import antipode
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+# Some suites replace the environment while a test runs.
+_TOLD = Path(os.environ["SUITE_OUTCOMES"])
+_IN_SCOPES = "SUITE_DRIVER" in os.environ
 _found: dict[str, str] = {}
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Generator[None, Any, Any]:
     """Run the test, in a scope where that is asked for."""
-    with antipode.scope() if os.environ.get("SUITE_DRIVER") else nullcontext():
+    with antipode.scope() if _IN_SCOPES else nullcontext():
         return (yield)
 
 
@@ -37,4 +40,4 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 def pytest_sessionfinish() -> None:
     """Write what was found."""
     lines = (f"{outcome} {name}\n" for name, outcome in _found.items())
-    Path(os.environ["SUITE_OUTCOMES"]).write_text("".join(lines), encoding="utf-8")
+    _TOLD.write_text("".join(lines), encoding="utf-8")

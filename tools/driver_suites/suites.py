@@ -228,6 +228,36 @@ _AIOBOTOCORE = Suite(
     ),
     needs=(*_MOTO, "trio", "outcome", "sortedcontainers", "sniffio"),
 )
+#: Tests of botocore that make clients of the stores, or of what these call; the others read
+#: descriptions of services.
+_UNIT = (
+    *("args", "client", "endpoint", "exceptions", "handlers", "hooks", "paginate"),
+    *("s3_addressing", "session", "signers", "stub", "utils", "waiters"),
+)
+_FUNCTIONAL = (
+    *("account_id_endpoints", "auth_config", "client", "client_metadata", "context_params"),
+    *("disable_s3_express_auth", "discovery", "dynamodb", "history", "httpchecksum", "plugins"),
+    *("query_compatibility", "retry", "s3", "s3_control_redirects", "s3express", "session"),
+    *("sqs", "stub", "useragent"),
+)
+_BOTOCORE = Suite(
+    "botocore",
+    ("tests", "pyproject.toml"),
+    "",
+    (
+        *(f"tests/unit/test_{each}.py" for each in _UNIT),
+        *(f"tests/functional/test_{each}.py" for each in _FUNCTIONAL),
+        *("-p", "no:cacheprovider"),
+    ),
+    differ=dict.fromkeys(
+        (
+            "*::TestAccesspointArn::test_copy_source_*",
+            "*::TestS3200ErrorResponse::*",
+            "*::TestS3Copy::test_s3_copy_object_with_incomplete_response",
+        ),
+        "it counts the requests of a copy, which asks for its source first",
+    ),
+)
 #: By the name that the command line has.
 SUITES = {
     "psycopg2": _PSYCOPG2,
@@ -235,6 +265,7 @@ SUITES = {
     "django": _DJANGO,
     "sqlalchemy": _SQLALCHEMY,
     "redis": _REDIS,
+    "botocore": _BOTOCORE,
     "aiobotocore": _AIOBOTOCORE,
     "moto-dynamodb": _MOTO_DYNAMODB,
     "moto-s3": _MOTO_S3,

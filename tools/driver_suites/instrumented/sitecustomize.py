@@ -69,8 +69,12 @@ def _store_in_metadata() -> None:
     module.instrument_client = partial(module.instrument_client, lineage="beside")
 
 
-def _instrument_aiobotocore() -> None:
-    """Its clients, whose server is on a port that no rule names."""
+def _instrument_botocore(**of_s3: str) -> None:
+    """Clients of boto3 and aiobotocore, whose servers no rule names.
+
+    Args:
+        of_s3: what those of S3 are instrumented with.
+    """
     from botocore.client import BaseClient
 
     from antipode_shims import dynamodb, s3, sns
@@ -82,7 +86,8 @@ def _instrument_aiobotocore() -> None:
         plain(self, *args, **options)
         name = self.meta.service_model.service_name
         if name in stores:
-            stores[name].instrument_client(self, datastore=f"suite-{name}")
+            options = of_s3 if name == "s3" else {}
+            stores[name].instrument_client(self, datastore=f"suite-{name}", **options)
 
     BaseClient.__init__ = made
 
@@ -94,6 +99,8 @@ match os.environ.get("SUITE_DRIVER"):
     case "asyncpg":
         _instrument_asyncpg()
     case "aiobotocore":
-        _instrument_aiobotocore()
+        _instrument_botocore()
+    case "botocore":
+        _instrument_botocore(lineage="beside")
     case "moto-s3":
         _store_in_metadata()
