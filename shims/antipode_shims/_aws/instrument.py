@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from . import is_async
 from .hooks import SyncHooks
 
 if TYPE_CHECKING:
-    from antipode.shim import Barriers
+    from antipode.shim import Barriers, Shim
 
     from .call import BaseCalls
     from .shim import RegionShim
@@ -21,6 +22,30 @@ if TYPE_CHECKING:
 _ATTRIBUTE = "_antipode"
 #: Clients that are instrumented because of their address: a call for one of them is new.
 implied: weakref.WeakSet[Any] = weakref.WeakSet()
+#: By datastore: what was registered for a client, and that client while it lives.
+_registered: dict[str, list[tuple[Shim, weakref.ref[Any]]]] = {}
+_lock = threading.Lock()
+
+
+def register_for(client: Any, shim: Shim) -> None:
+    """Register *shim* while *client* lives: some programs make one for each request.
+
+    What was registered for clients that are gone is closed here, except what polls for the others:
+    a barrier may be waiting at it.
+    """
+    register(shim)
+    gone: list[Shim] = []
+    with _lock:
+        kept = [(shim, weakref.ref(client))]
+        for each, made_for in _registered.get(shim.datastore, ()):
+            polls = each.can_poll and each in shims_of(shim.datastore)
+            if polls or made_for() is not None:
+                kept.append((each, made_for))
+            else:
+                gone.append(each)
+        _registered[shim.datastore] = kept
+    for each in gone:
+        each.close()
 
 
 def is_instrumented(client: Any, datastore: str) -> bool:
@@ -52,7 +77,7 @@ def instrument(
         ConfigurationError: *barriers* is none of its values.
     """
     shim.wait_by(barriers)
-    register(shim)
+    register_for(client, shim)
     if is_async(client):
         from .async_hooks import AsyncHooks
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from antipode import ConfigurationError
-from antipode.shim import register, switchable
+from antipode.shim import switchable
 from antipode_shims._aws import client_of
-from antipode_shims._aws.instrument import implied
+from antipode_shims._aws.instrument import implied, register_for
 
 from ._clients.hooks import Hooks
 from ._shim import SNSShim
@@ -44,7 +44,7 @@ def instrument_client(client: ClientT, *, datastore: str) -> ClientT:
             raise ConfigurationError(msg)
         return client
     shim = SNSShim(datastore)
-    register(shim)
+    register_for(plain, shim)
     hooks = Hooks(shim, plain)
     hooks.register()
     setattr(plain, _ATTRIBUTE, hooks)

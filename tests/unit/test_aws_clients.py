@@ -1,0 +1,34 @@
+"""Programs that make a client of AWS for each request."""
+
+from __future__ import annotations
+
+import gc
+from contextlib import closing
+from typing import Any
+
+import boto3
+import pytest
+
+from antipode.shim import shims_of
+from antipode_shims import dynamodb, s3, sns
+
+
+@pytest.mark.parametrize(
+    ("service", "module", "left"),
+    [("dynamodb", dynamodb, 2), ("s3", s3, 2), ("sns", sns, 1), ("sqs", sns, 1)],
+)
+def test_clients_that_are_gone_stay_registered_by_no_more_than_one(
+    service: str, module: Any, left: int
+) -> None:
+    """Of clients that are gone, the first one alone is registered still: where it polls."""
+
+    def made() -> Any:
+        keys = {"aws_access_key_id": "unused", "aws_secret_access_key": "unused"}
+        client = boto3.client(service, region_name="us-east-1", **keys)
+        return module.instrument_client(client, datastore="posts")
+
+    for _ in range(4):
+        made().close()
+    gc.collect()
+    with closing(made()):
+        assert len(shims_of("posts")) == left
