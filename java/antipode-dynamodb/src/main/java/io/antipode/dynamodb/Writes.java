@@ -96,6 +96,11 @@ final class Writes {
       return delete;
     }
     if (request instanceof BatchWriteItemRequest batch) {
+      if (batch.requestItems().values().stream().anyMatch(Writes::hasTwice)) {
+        // It is refused for that; each with a stamp of its own would differ.
+        call.uncover("has a request twice");
+        return batch;
+      }
       Map<String, List<WriteRequest>> stamped = new HashMap<>();
       batch
           .requestItems()
@@ -122,6 +127,10 @@ final class Writes {
     }
     call.uncover("is not covered");
     return request;
+  }
+
+  private static boolean hasTwice(List<WriteRequest> requests) {
+    return new HashSet<>(requests).size() < requests.size();
   }
 
   private static boolean hasToken(SdkRequest request) {

@@ -162,6 +162,25 @@ class InstrumentTest {
     }
   }
 
+  /** Of two puts that are equal each has no stamp of its own, by which they would differ. */
+  @Test
+  void aBatchThatNamesAnItemTwiceIsRefused() throws Exception {
+    try (PlainServer server = new PlainServer(Answer.refused(400, "ValidationException"))) {
+      WriteRequest put = WriteRequest.builder().putRequest(one -> one.item(POST)).build();
+      Lineage lineage =
+          after(
+              server,
+              client ->
+                  assertThatThrownBy(
+                          () ->
+                              client.batchWriteItem(
+                                  batch -> batch.requestItems(Map.of("posts", List.of(put, put)))))
+                      .isInstanceOf(DynamoDbException.class));
+      assertThat(lineage.isEmpty()).isTrue();
+      assertThat(server.all().get(0).body()).doesNotContain("_ap");
+    }
+  }
+
   /** A transaction with a token of the application's must stay as it is. */
   @Test
   void aTransactionWithATokenIsMarked() throws Exception {
