@@ -6,6 +6,7 @@ import io.antipode.barrier.Shim;
 import io.antipode.barrier.Shims;
 import io.antipode.lineage.Lineage;
 import io.antipode.messages.MessageHeaders;
+import io.antipode.messages.ReceiptsShim;
 import io.antipode.messages.UnwaitableShim;
 import io.antipode.request.Recording;
 import io.antipode.request.ScopeBlock;
@@ -100,20 +101,13 @@ public final class ActiveMqInstrumentation {
     if (KillSwitch.isDisabled()) {
       return made;
     }
-    register();
+    UnwaitableShim.registerUnlessKnown(datastore);
     return InstrumentedOrigin.made(made, this, Confirms.of(factory, Confirms.DEFAULT));
   }
 
   private Object instrumented(Object origin) {
-    register();
+    UnwaitableShim.registerUnlessKnown(datastore);
     return InstrumentedOrigin.of(origin, this, Confirms.DEFAULT);
-  }
-
-  /** A datastore without receipts is known all the same: barriers report it. */
-  private void register() {
-    if (Shims.of(datastore).isEmpty()) {
-      Shims.register(new UnwaitableShim(datastore));
-    }
   }
 
   /**
@@ -139,13 +133,7 @@ public final class ActiveMqInstrumentation {
   }
 
   private Lineage lineage(Map<String, Object> headers) {
-    MessageHeaders.Received received = MessageHeaders.received(headers, datastore);
-    for (Shim shim : Shims.of(datastore)) {
-      if (shim instanceof ActiveMqShim broker) {
-        broker.received(headers, received);
-      }
-    }
-    return received.lineage();
+    return ReceiptsShim.received(headers, datastore).lineage();
   }
 
   /** Returns whether readers of the datastore can know what reached them. */

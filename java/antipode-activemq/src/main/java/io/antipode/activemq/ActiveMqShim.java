@@ -2,20 +2,15 @@ package io.antipode.activemq;
 
 import io.antipode.Antipode;
 import io.antipode.ConfigurationException;
-import io.antipode.barrier.Endpoint;
-import io.antipode.barrier.Shim;
 import io.antipode.barrier.ShimBuilder;
 import io.antipode.barrier.UnreachableException;
 import io.antipode.lineage.Lineage;
 import io.antipode.lineage.Promise;
 import io.antipode.lineage.WriteId;
-import io.antipode.messages.Heard;
-import io.antipode.messages.Ledger;
 import io.antipode.messages.MessageHeaders;
-import io.antipode.messages.ReceiptsEndpoint;
+import io.antipode.messages.ReceiptsShim;
 import io.antipode.request.Scope;
 import io.antipode.request.ScopeBlock;
-import io.antipode.runtime.Time;
 import jakarta.jms.ConnectionFactory;
 import jakarta.jms.JMSException;
 import jakarta.jms.Message;
@@ -35,7 +30,7 @@ import org.jspecify.annotations.Nullable;
  * <p>With receipts a barrier waits until a message reached the topic at the broker, in the region
  * where this process reads. Without them messages are reported by barriers, and never waited for.
  */
-public final class ActiveMqShim extends Shim {
+public final class ActiveMqShim extends ReceiptsShim {
   /** After which a broker that does not answer is none. */
   private static final int TIMEOUT_MS = 10_000;
 
@@ -50,7 +45,6 @@ public final class ActiveMqShim extends Shim {
   private final Link consuming;
   private @Nullable Session session;
   private @Nullable MessageConsumer consumer;
-  private final @Nullable Ledger ledger;
   private final @Nullable TopicTap tap;
 
   /**
@@ -71,13 +65,11 @@ public final class ActiveMqShim extends Shim {
   }
 
   private ActiveMqShim(Builder builder) {
-    super(builder);
+    super(builder, builder.gapAge);
     this.topic = builder.topic;
     this.queue = builder.queue;
     this.publisher = new Publisher(builder.broker, datastore());
     this.consuming = new Link(builder.broker, Session.CLIENT_ACKNOWLEDGE);
-    Duration gapAge = builder.gapAge;
-    this.ledger = gapAge == null ? null : new Ledger(gapAge, System::nanoTime, Time::now);
     this.tap =
         ledger == null
             ? null
@@ -179,36 +171,9 @@ public final class ActiveMqShim extends Shim {
     return name;
   }
 
-  // What it is to barriers.
-
   @Override
-  public boolean isWaitable() {
-    return ledger != null;
-  }
-
-  @Override
-  public boolean canPoll() {
-    return ledger != null;
-  }
-
-  @Override
-  public boolean pollsForPromises() {
-    return ledger != null;
-  }
-
-  @Override
-  public Endpoint openEndpoint(Duration timeout) {
-    if (ledger == null) {
-      throw new UnreachableException("'" + datastore() + "' has no receipts");
-    }
-    return new ReceiptsEndpoint(ledger, tap);
-  }
-
-  /** Learns of a message that this process received. */
-  void received(Map<String, Object> headers, MessageHeaders.Received message) {
-    if (ledger != null) {
-      Heard.received(ledger, headers, message, datastore());
-    }
+  protected @Nullable TopicTap tap() {
+    return tap;
   }
 
   // Table 2.
@@ -304,14 +269,11 @@ public final class ActiveMqShim extends Shim {
   }
 
   private Delivery delivery(Message message) throws JMSException {
-    Map<String, Object> headers = MessageProperties.of(message);
-    MessageHeaders.Received received = MessageHeaders.received(headers, datastore());
-    received(headers, received);
     return new Delivery(
         Bodies.bytes(message),
         Objects.requireNonNullElse(message.getJMSCorrelationID(), ""),
         message.getJMSRedelivered(),
-        received.lineage());
+        received(MessageProperties.of(message)).lineage());
   }
 
   /**
@@ -331,8 +293,5 @@ public final class ActiveMqShim extends Shim {
     super.close();
     publisher.close();
     consuming.close();
-    if (tap != null) {
-      tap.close();
-    }
   }
 }

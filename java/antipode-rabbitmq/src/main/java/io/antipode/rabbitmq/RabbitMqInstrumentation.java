@@ -8,6 +8,7 @@ import io.antipode.barrier.Shim;
 import io.antipode.barrier.Shims;
 import io.antipode.lineage.Lineage;
 import io.antipode.messages.MessageHeaders;
+import io.antipode.messages.ReceiptsShim;
 import io.antipode.messages.UnwaitableShim;
 import io.antipode.request.Recording;
 import io.antipode.request.Scope;
@@ -106,11 +107,9 @@ public final class RabbitMqInstrumentation {
     return InstrumentedChannel.of(channel, this);
   }
 
-  /** A datastore without receipts is known all the same: barriers report it. */
+  /** A datastore without receipts is known all the same. */
   void register() {
-    if (Shims.of(datastore).isEmpty()) {
-      Shims.register(new UnwaitableShim(datastore));
-    }
+    UnwaitableShim.registerUnlessKnown(datastore);
   }
 
   /**
@@ -145,17 +144,7 @@ public final class RabbitMqInstrumentation {
    * @param headers of the message; null where it has none
    */
   public Lineage lineage(@Nullable Map<String, Object> headers) {
-    return received(headers).lineage();
-  }
-
-  private MessageHeaders.Received received(@Nullable Map<String, Object> headers) {
-    MessageHeaders.Received received = MessageHeaders.received(Texts.of(headers), datastore);
-    for (Shim shim : Shims.of(datastore)) {
-      if (shim instanceof RabbitMqShim broker) {
-        broker.received(headers, received);
-      }
-    }
-    return received;
+    return ReceiptsShim.received(Texts.of(headers), datastore).lineage();
   }
 
   boolean isByRoutingKey() {

@@ -6,21 +6,16 @@ import com.rabbitmq.client.ConnectionFactory;
 import com.rabbitmq.client.GetResponse;
 import io.antipode.Antipode;
 import io.antipode.ConfigurationException;
-import io.antipode.barrier.Endpoint;
-import io.antipode.barrier.Shim;
 import io.antipode.barrier.ShimBuilder;
 import io.antipode.barrier.UnreachableException;
 import io.antipode.lineage.Lineage;
 import io.antipode.lineage.Promise;
 import io.antipode.lineage.WriteId;
-import io.antipode.messages.Heard;
-import io.antipode.messages.Ledger;
 import io.antipode.messages.MessageHeaders;
 import io.antipode.messages.Publications;
-import io.antipode.messages.ReceiptsEndpoint;
+import io.antipode.messages.ReceiptsShim;
 import io.antipode.request.Scope;
 import io.antipode.request.ScopeBlock;
-import io.antipode.runtime.Time;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.Map;
@@ -35,7 +30,7 @@ import org.jspecify.annotations.Nullable;
  * <p>With receipts a barrier waits until a message was routed at the broker, in the region where
  * this process reads. Without them messages are reported by barriers, and never waited for.
  */
-public final class RabbitMqShim extends Shim {
+public final class RabbitMqShim extends ReceiptsShim {
   private static final Duration CONFIRM = Duration.ofSeconds(5);
 
   private final String exchange;
@@ -44,7 +39,6 @@ public final class RabbitMqShim extends Shim {
   private final Publisher publisher;
   private final Link consumer;
   private final Object consuming = new Object();
-  private final @Nullable Ledger ledger;
   private final @Nullable ExchangeTap tap;
 
   /**
@@ -65,7 +59,7 @@ public final class RabbitMqShim extends Shim {
   }
 
   private RabbitMqShim(Builder builder) {
-    super(builder);
+    super(builder, builder.receipts == null ? null : builder.receipts.gapAge());
     this.exchange = builder.exchange;
     this.queue = builder.queue;
     this.isMandatory = builder.isMandatory;
@@ -78,8 +72,6 @@ public final class RabbitMqShim extends Shim {
             builder.timeout);
     this.consumer = new Link(builder.broker, name + " consumer");
     Receipts receipts = builder.receipts;
-    this.ledger =
-        receipts == null ? null : new Ledger(receipts.gapAge(), System::nanoTime, Time::now);
     this.tap =
         receipts == null || ledger == null || !receipts.hasTap()
             ? null
@@ -180,41 +172,14 @@ public final class RabbitMqShim extends Shim {
     }
   }
 
-  // What it is to barriers.
-
   @Override
-  public boolean isWaitable() {
-    return ledger != null;
-  }
-
-  @Override
-  public boolean canPoll() {
-    return ledger != null;
-  }
-
-  @Override
-  public boolean pollsForPromises() {
-    return ledger != null;
-  }
-
-  @Override
-  public Endpoint openEndpoint(Duration timeout) {
-    if (ledger == null) {
-      throw new UnreachableException("'" + datastore() + "' has no receipts");
-    }
-    return new ReceiptsEndpoint(ledger, tap);
+  protected @Nullable ExchangeTap tap() {
+    return tap;
   }
 
   /** Returns whether receipts can show what is published to an exchange. */
   boolean hears(String published) {
     return tap == null || published.equals(tap.exchange());
-  }
-
-  /** Learns of a message that this process received. */
-  void received(@Nullable Map<String, Object> headers, MessageHeaders.Received message) {
-    if (ledger != null) {
-      Heard.received(ledger, Texts.of(headers), message, datastore());
-    }
   }
 
   // Table 2.
@@ -346,14 +311,11 @@ public final class RabbitMqShim extends Shim {
   }
 
   private Message message(GetResponse got) {
-    Map<String, Object> headers = got.getProps().getHeaders();
-    MessageHeaders.Received received = MessageHeaders.received(Texts.of(headers), datastore());
-    received(headers, received);
     return new Message(
         got.getBody(),
         got.getEnvelope().getRoutingKey(),
         got.getEnvelope().isRedeliver(),
-        received.lineage());
+        received(Texts.of(got.getProps().getHeaders())).lineage());
   }
 
   private String queueName() {
@@ -379,8 +341,5 @@ public final class RabbitMqShim extends Shim {
     super.close();
     publisher.close();
     consumer.close();
-    if (tap != null) {
-      tap.close();
-    }
   }
 }
