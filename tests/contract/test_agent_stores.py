@@ -18,6 +18,7 @@ from tests.contract import (
     test_rabbitmq,
     test_s3,
 )
+from tests.contract._aws import RegionsContractStore
 from tests.contract._servers import DATABASE, described
 from tests.contract.test_activemq import ActiveMQContractStore
 from tests.contract.test_agent import Remote, remote
@@ -225,17 +226,10 @@ class RemoteActiveMQ(Remote, ActiveMQContractStore):
                 doubtful.write(key, value)
 
 
-class RemoteRegions(Remote):
-    """Two regions of an emulator; the reader comes through a proxy, which can be cut.
-
-    Attributes:
-        service: whose they are.
-        kept_in: what holds items there.
-    """
+class RemoteRegions(Remote, RegionsContractStore):
+    """Two regions of an emulator; the reader comes through a proxy, which can be cut."""
 
     aborted: ClassVar[tuple[type[Exception], ...]] = (*ContractStore.aborted, StoreError)
-    service: ClassVar[str]
-    kept_in: ClassVar[str]
 
     def __init__(self, remote: RemoteAntipode, topology: Any, stack: ExitStack) -> None:
         self.antipode = remote
@@ -249,6 +243,10 @@ class RemoteRegions(Remote):
             self.kept_in: options.pop(self.kept_in, "posts"),
         }
         return RemoteShim(self.antipode, self.service, "posts", server, **options)
+
+    def connections(self) -> int:
+        """As the shim's of this process: the agent's are of this machine, too."""
+        return RegionsContractStore.connections(self)
 
     def has_unique_log(self, write: WriteId) -> bool:
         """The name of a table, or of a bucket, is the operator's."""
@@ -281,21 +279,9 @@ class RemoteRegions(Remote):
 class RemoteDynamoDB(RemoteRegions, DynamoDBContractStore):
     """Of DynamoDB."""
 
-    service, kept_in = "dynamodb", "table"
-
-    def connections(self) -> int:
-        """As the shim's of this process: the agent's are of this machine, too."""
-        return DynamoDBContractStore.connections(self)
-
 
 class RemoteS3(RemoteRegions, S3ContractStore):
     """Of S3."""
-
-    service, kept_in = "s3", "bucket"
-
-    def connections(self) -> int:
-        """As the shim's of this process: the agent's are of this machine, too."""
-        return S3ContractStore.connections(self)
 
 
 class RemoteEmbedded(Remote, EmbeddedContractStore):

@@ -3,168 +3,67 @@
 from __future__ import annotations
 
 import uuid
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, ClassVar
 
-import boto3
 import pytest
-from botocore.config import Config
 
-from antipode_shims import dynamodb as shims
+from antipode_shims import dynamodb
 from antipode_shims.dynamodb._format import LINEAGE
-from antipode_testing import ContractStore, DynamoDBTopology, LagProxy, ShimContract
+from antipode_testing import ShimContract
+from tests.contract._aws import POSTS, RegionsContractStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from antipode import Promise
-    from antipode_testing import Address
+    from antipode_testing import DynamoDBTopology
 
 pytestmark = pytest.mark.store("dynamodb")
 
-TABLE = "posts"
-LONG_MS = 60_000
-ESTABLISHED = "01"
-HOME_CONNECTIONS = 2
-ONCE = {"total_max_attempts": 1}
 
+class DynamoDBContractStore(RegionsContractStore):
+    """A table in each region."""
 
-def client_of(topology: DynamoDBTopology, address: Any, region: str, **options: Any) -> Any:
-    """A client of boto3, which tries once."""
-    config = Config(retries=ONCE, connect_timeout=2, **{"read_timeout": 5, **options})
-    url = topology.url(address)
-    return boto3.client(
-        "dynamodb", region_name=region, endpoint_url=url, config=config, **topology.credentials
-    )
-
-
-def connections_to(address: Address) -> int:
-    """How many connections there are to a port of this machine."""
-    rows = [line.split() for line in Path("/proc/net/tcp").read_text("ascii").splitlines()[1:]]
-    port = f"{address.port:04X}"
-    return sum(row[2].partition(":")[2] == port and row[3] == ESTABLISHED for row in rows)
-
-
-class DynamoDBContractStore(ContractStore):
-    """The reader comes through a proxy, which can be cut."""
-
-    topology: DynamoDBTopology
-    #: A request of botocore takes milliseconds of a processor. Reads that each had the time of
-    #: their request would still take four seconds together.
-    read_s: ClassVar[float] = 0.1
-
-    def __init__(self, topology: DynamoDBTopology, stack: ExitStack) -> None:
-        self._stack = stack
-        self.home, self.away = topology.regions
-        self.proxy = stack.enter_context(LagProxy(topology.replica))
-        urls = {self.home: topology.url(topology.primary)}
-        writer = self._shim(topology, topology.primary, self.home)
-        reader = self._shim(
-            topology, self.proxy.address, self.away, reads_from="replica", regions=urls
-        )
-        super().__init__(topology, writer, reader)
-
-    def _client(self, topology: Any, address: Any, region: str, **options: Any) -> Any:
-        client = client_of(topology, address, region, **options)
-        self._stack.callback(client.close)
-        return client
-
-    def _shim(self, topology: Any, address: Any, region: str, **options: Any) -> Any:
-        return shims.shim("posts", self._client(topology, address, region), table=TABLE, **options)
+    shims, service, kept_in = dynamodb, "dynamodb", "table"
 
     def refused_write(self, key: str, value: bytes) -> None:
         """A condition that does not hold."""
-        client = self._instrumented()
-        try:
+        with self.instrumented() as client:
             client.put_item(
-                TableName=TABLE,
+                TableName=POSTS,
                 Item={"id": {"S": key}, "value": {"B": value}},
                 ConditionExpression="attribute_exists(id)",
             )
-        finally:
-            shims.uninstrument_client(client)
-
-    def doubtful_write(self, key: str, value: bytes) -> None:
-        """The write arrives; the reply does not."""
-        with LagProxy(self.topology.primary, lag_ms=0) as slow:
-            client = self._client(self.topology, slow.address, self.home, read_timeout=1)
-            doubtful = shims.shim("posts", client, table=TABLE)
-            try:
-                doubtful.read(key)
-                slow.set_lag(LONG_MS)
-                doubtful.write(key, value)
-            finally:
-                doubtful.close()
 
     def unknown_write(self, key: str, value: bytes) -> None:
         """A transaction with a token of the application's: nothing is added to it."""
-        client = self._instrumented()
-        action = {"Put": {"TableName": TABLE, "Item": {"id": {"S": key}, "value": {"B": value}}}}
-        try:
+        action = {"Put": {"TableName": POSTS, "Item": {"id": {"S": key}, "value": {"B": value}}}}
+        with self.instrumented() as client:
             client.transact_write_items(TransactItems=[action], ClientRequestToken=uuid.uuid4().hex)
-        finally:
-            shims.uninstrument_client(client)
-
-    def _instrumented(self) -> Any:
-        client = self._client(self.topology, self.topology.primary, self.home)
-        return shims.instrument_client(client, datastore="posts")
 
     def rolled_back(self, key: str, value: bytes, promise: Promise) -> None:
         """In a transaction with a condition that does not hold."""
         item = {"id": {"S": key}, "value": {"B": value}}
         missing = {
-            "TableName": TABLE,
+            "TableName": POSTS,
             "Key": {"id": {"S": f"{key}-missing"}},
             "ConditionExpression": "attribute_exists(id)",
         }
-        client = self._instrumented()
-        actions = [{"Put": {"TableName": TABLE, "Item": item}}, {"ConditionCheck": missing}]
-        try:
-            client.transact_write_items(TransactItems=shims.fulfil(actions, promise))
-        finally:
-            shims.uninstrument_client(client)
+        actions = [{"Put": {"TableName": POSTS, "Item": item}}, {"ConditionCheck": missing}]
+        with self.instrumented() as client:
+            client.transact_write_items(TransactItems=dynamodb.fulfil(actions, promise))
 
     def corrupt(self, key: str, text: str) -> None:
         """Overwrite the attribute, by a client without the shim."""
-        plain = self._client(self.topology, self.topology.primary, self.home)
-        plain.update_item(
-            TableName=TABLE,
+        self.plain().update_item(
+            TableName=POSTS,
             Key={"id": {"S": key}},
             UpdateExpression="SET #l = :l",
             ExpressionAttributeNames={"#l": LINEAGE},
             ExpressionAttributeValues={":l": {"S": text}},
         )
         self.topology.wait_replicated()
-
-    def connections(self) -> int:
-        """Those to either region: the emulator leaves a proxy's open after the client's close.
-
-        To the writer's region there may be two at any time: the writer's own, and the one that asks
-        about writes, once enough looks have missed one.
-        """
-        away = connections_to(self.proxy.address)
-        return away + max(connections_to(self.topology.primary), HOME_CONNECTIONS)
-
-    @contextmanager
-    def unreachable(self) -> Iterator[None]:
-        """Refuse connections to the replica."""
-        self.proxy.cut()
-        try:
-            yield
-        finally:
-            self.proxy.heal()
-
-    @contextmanager
-    def regressed(self) -> Iterator[None]:
-        """The reader's region has lost its items."""
-        self.topology.pause()
-        self.topology.forget()
-        try:
-            yield
-        finally:
-            self.topology.resume()
-            self.topology.reseed()
 
 
 class TestDynamoDB(ShimContract):

@@ -17,7 +17,7 @@ from antipode.telemetry import Metric, metrics
 from antipode_shims import dynamodb
 from antipode_testing import LagProxy, wait_until
 from antipode_testing.contract.dry import all_verdicts
-from tests.contract.test_dynamodb import connections_to
+from tests.contract._aws import connections_to
 from tests.integration._refusing import answering
 from tests.integration._stale import doubtful, served
 from tests.integration.dynamodb._regions import POSTS, Regions, item, name, written
