@@ -1,32 +1,25 @@
 package io.antipode.agent;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import io.antipode.Antipode;
 import io.antipode.activemq.ActiveMqShim;
-import io.antipode.barrier.ReadsFrom;
 import io.antipode.barrier.Shim;
 import io.antipode.lineage.Lineage;
 import io.antipode.lineage.Promise;
 import jakarta.jms.Connection;
 import jakarta.jms.Message;
 import jakarta.jms.Session;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
-import java.util.HashMap;
-import java.util.Map;
-import java.util.concurrent.CompletableFuture;
 import org.apache.activemq.ActiveMQConnectionFactory;
 import org.jspecify.annotations.Nullable;
 
 /** A shim of ActiveMQ: messages, and the last one of each key. */
-final class OpenActiveMq implements OpenShim {
+final class OpenActiveMq extends OpenMessages {
   /** What the broker has is on its way to the consumer. */
   private static final Duration LEAST = Duration.ofMillis(50);
 
   private final ActiveMqShim shim;
   private final String url;
   private final String topic;
-  private final Map<String, ActiveMqShim.Delivery> last = new HashMap<>();
 
   OpenActiveMq(JsonNode given) {
     JsonNode server = Values.argument(given, "server");
@@ -36,13 +29,10 @@ final class OpenActiveMq implements OpenShim {
         ActiveMqShim.builder(Values.text(given, "datastore"), url)
             .topic(topic)
             .queue(Values.text(server, "queue"));
-    if (given.path("reads_from").asText().equals("replica")) {
-      builder.readsFrom(ReadsFrom.REPLICA).receipts();
+    if (OpenShim.isReplica(given)) {
+      builder.receipts();
     }
-    if (given.path("on_read").asText().equals("ignore")) {
-      builder.ignoringReads();
-    }
-    shim = builder.register();
+    shim = OpenShim.reading(builder, given).register();
   }
 
   @Override
@@ -51,37 +41,14 @@ final class OpenActiveMq implements OpenShim {
   }
 
   @Override
-  public Lineage write(
-      String key, String value, @Nullable Lineage lineage, @Nullable Promise fulfils)
+  Lineage put(String key, byte[] value, Lineage lineage, @Nullable Promise fulfils)
       throws Exception {
-    byte[] bytes = value.getBytes(StandardCharsets.UTF_8);
-    return shim.write(key, bytes, lineage == null ? Antipode.current() : lineage, fulfils);
+    return shim.write(key, value, lineage, fulfils);
   }
 
   @Override
-  public Lineage delete(String key, @Nullable Lineage lineage) {
-    throw AgentException.unsupported("the deletion of a published message");
-  }
-
-  @Override
-  public synchronized Found read(String key) throws Exception {
-    boolean isMore = true;
-    while (isMore) {
-      isMore = shim.receive(LEAST, message -> last.put(message.key(), message));
-    }
-    ActiveMqShim.Delivery found = last.get(key);
-    if (found == null) {
-      return new Found(null, Lineage.empty());
-    }
-    if (!found.lineage().isEmpty()) {
-      Lineage ignored = Antipode.transfer(found.lineage());
-    }
-    return new Found(new String(found.value(), StandardCharsets.UTF_8), found.lineage());
-  }
-
-  @Override
-  public CompletableFuture<Found> readAsync(String key) {
-    throw AgentException.unsupported("an asynchronous consumer of ActiveMQ");
+  boolean receive() throws Exception {
+    return shim.receive(LEAST, message -> keep(message.key(), message.value(), message.lineage()));
   }
 
   @Override

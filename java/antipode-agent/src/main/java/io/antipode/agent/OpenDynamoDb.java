@@ -2,12 +2,10 @@ package io.antipode.agent;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import io.antipode.Antipode;
-import io.antipode.barrier.ReadsFrom;
 import io.antipode.barrier.Shim;
 import io.antipode.dynamodb.DynamoDbShim;
 import io.antipode.lineage.Lineage;
 import io.antipode.lineage.Promise;
-import java.net.URI;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -30,21 +28,11 @@ final class OpenDynamoDb implements OpenShim {
   }
 
   static DynamoDbShim.Builder builder(JsonNode given) {
-    DynamoDbShim.Builder builder =
+    return AwsClients.described(
         DynamoDbShim.builder(
                 Values.text(given, "datastore"), AwsClients.of(DynamoDbClient.builder(), given))
-            .table(Values.argument(given, "server").path("table").asText(TABLE));
-    for (Map.Entry<String, JsonNode> region :
-        Values.argument(given, "server").path("regions").properties()) {
-      builder.region(region.getKey(), URI.create(region.getValue().asText()));
-    }
-    if (given.path("reads_from").asText().equals("replica")) {
-      builder.readsFrom(ReadsFrom.REPLICA);
-    }
-    if (given.path("on_read").asText().equals("ignore")) {
-      builder.ignoringReads();
-    }
-    return builder;
+            .table(Values.argument(given, "server").path("table").asText(TABLE)),
+        given);
   }
 
   @Override

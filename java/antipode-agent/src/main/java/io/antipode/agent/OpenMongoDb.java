@@ -6,24 +6,18 @@ import com.mongodb.client.MongoClient;
 import com.mongodb.client.MongoClients;
 import com.mongodb.client.MongoDatabase;
 import com.mongodb.client.model.ReplaceOptions;
-import io.antipode.Antipode;
-import io.antipode.barrier.ReadsFrom;
 import io.antipode.barrier.Shim;
 import io.antipode.lineage.Lineage;
 import io.antipode.lineage.Promise;
 import io.antipode.mongodb.MongoShim;
-import java.nio.charset.StandardCharsets;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.Executor;
-import java.util.concurrent.Executors;
 import org.bson.Document;
 import org.bson.types.Binary;
 import org.jspecify.annotations.Nullable;
 
 /** A shim of MongoDB. */
-final class OpenMongoDb implements OpenShim {
+final class OpenMongoDb extends OpenBytes {
   static final String COLLECTION = "posts";
-  private static final Executor READING = Executors.newCachedThreadPool();
 
   private final MongoShim shim;
   private final String url;
@@ -32,7 +26,7 @@ final class OpenMongoDb implements OpenShim {
   OpenMongoDb(JsonNode given) {
     url = url(given);
     database = database(given);
-    if (!isReplica(given)) {
+    if (!OpenShim.isReplica(given)) {
       makeCollection();
     }
     shim = builder(given).register();
@@ -40,10 +34,6 @@ final class OpenMongoDb implements OpenShim {
 
   private static String database(JsonNode given) {
     return Values.text(Values.argument(given, "server"), "database");
-  }
-
-  private static boolean isReplica(JsonNode given) {
-    return given.path("reads_from").asText().equals("replica");
   }
 
   static String url(JsonNode given) {
@@ -58,15 +48,9 @@ final class OpenMongoDb implements OpenShim {
   }
 
   static MongoShim.Builder builder(JsonNode given) {
-    MongoShim.Builder builder =
-        MongoShim.builder(Values.text(given, "datastore"), url(given), database(given), COLLECTION);
-    if (isReplica(given)) {
-      builder.readsFrom(ReadsFrom.REPLICA);
-    }
-    if (given.path("on_read").asText().equals("ignore")) {
-      builder.ignoringReads();
-    }
-    return builder;
+    return OpenShim.reading(
+        MongoShim.builder(Values.text(given, "datastore"), url(given), database(given), COLLECTION),
+        given);
   }
 
   private void makeCollection() {
@@ -81,18 +65,13 @@ final class OpenMongoDb implements OpenShim {
   }
 
   @Override
-  public Lineage write(
-      String key, String value, @Nullable Lineage lineage, @Nullable Promise fulfils) {
-    return shim.write(key, bytes(value), lineage == null ? Antipode.current() : lineage, fulfils);
-  }
-
-  private static byte[] bytes(String value) {
-    return value.getBytes(StandardCharsets.UTF_8);
+  Lineage put(String key, byte[] value, Lineage lineage, @Nullable Promise fulfils) {
+    return shim.write(key, value, lineage, fulfils);
   }
 
   @Override
-  public Lineage delete(String key, @Nullable Lineage lineage) {
-    return shim.delete(key, lineage == null ? Antipode.current() : lineage);
+  Lineage remove(String key, Lineage lineage) {
+    return shim.delete(key, lineage);
   }
 
   @Override
@@ -107,10 +86,7 @@ final class OpenMongoDb implements OpenShim {
 
   private static Found text(MongoShim.Found found) {
     Object value = found.value();
-    String text =
-        value instanceof Binary binary
-            ? new String(binary.getData(), StandardCharsets.UTF_8)
-            : (String) value;
+    String text = value instanceof Binary binary ? text(binary.getData()) : (String) value;
     return new Found(text, found.lineage());
   }
 

@@ -5,26 +5,19 @@ import com.rabbitmq.client.AMQP.BasicProperties;
 import com.rabbitmq.client.Channel;
 import com.rabbitmq.client.Connection;
 import com.rabbitmq.client.ConnectionFactory;
-import io.antipode.Antipode;
-import io.antipode.barrier.ReadsFrom;
 import io.antipode.barrier.Shim;
 import io.antipode.lineage.Lineage;
 import io.antipode.lineage.Promise;
 import io.antipode.rabbitmq.RabbitMqShim;
 import io.antipode.rabbitmq.Receipts;
-import java.nio.charset.StandardCharsets;
-import java.util.HashMap;
-import java.util.Map;
-import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 
 /** A shim of RabbitMQ: messages, and the last one of each routing key. */
-final class OpenRabbitMq implements OpenShim {
+final class OpenRabbitMq extends OpenMessages {
   private final RabbitMqShim shim;
   private final String url;
   private final String exchange;
   private final String queue;
-  private final Map<String, RabbitMqShim.Message> last = new HashMap<>();
 
   OpenRabbitMq(JsonNode given) {
     JsonNode server = Values.argument(given, "server");
@@ -36,16 +29,13 @@ final class OpenRabbitMq implements OpenShim {
             .exchange(exchange)
             .queue(queue)
             .mandatory();
-    if (given.path("reads_from").asText().equals("replica")) {
-      builder.readsFrom(ReadsFrom.REPLICA).receipts(Receipts.ofExchange());
-    }
-    if (given.path("on_read").asText().equals("ignore")) {
-      builder.ignoringReads();
+    if (OpenShim.isReplica(given)) {
+      builder.receipts(Receipts.ofExchange());
     }
     if (given.hasNonNull("timeout_s")) {
       builder.timeout(Configuration.duration(given.get("timeout_s").asDouble()));
     }
-    shim = builder.register();
+    shim = OpenShim.reading(builder, given).register();
   }
 
   /** Returns a connection of the application's own. */
@@ -70,37 +60,14 @@ final class OpenRabbitMq implements OpenShim {
   }
 
   @Override
-  public Lineage write(
-      String key, String value, @Nullable Lineage lineage, @Nullable Promise fulfils)
+  Lineage put(String key, byte[] value, Lineage lineage, @Nullable Promise fulfils)
       throws Exception {
-    byte[] bytes = value.getBytes(StandardCharsets.UTF_8);
-    return shim.write(key, bytes, lineage == null ? Antipode.current() : lineage, fulfils);
+    return shim.write(key, value, lineage, fulfils);
   }
 
   @Override
-  public Lineage delete(String key, @Nullable Lineage lineage) {
-    throw AgentException.unsupported("the deletion of a published message");
-  }
-
-  @Override
-  public synchronized Found read(String key) throws Exception {
-    boolean isMore = true;
-    while (isMore) {
-      isMore = shim.receive(message -> last.put(message.key(), message));
-    }
-    RabbitMqShim.Message found = last.get(key);
-    if (found == null) {
-      return new Found(null, Lineage.empty());
-    }
-    if (!found.lineage().isEmpty()) {
-      Lineage ignored = Antipode.transfer(found.lineage());
-    }
-    return new Found(new String(found.value(), StandardCharsets.UTF_8), found.lineage());
-  }
-
-  @Override
-  public CompletableFuture<Found> readAsync(String key) {
-    throw AgentException.unsupported("an asynchronous consumer of RabbitMQ");
+  boolean receive() throws Exception {
+    return shim.receive(message -> keep(message.key(), message.value(), message.lineage()));
   }
 
   @Override
@@ -109,7 +76,7 @@ final class OpenRabbitMq implements OpenShim {
         Channel channel = connection.createChannel()) {
       channel.txSelect();
       BasicProperties properties = RabbitMqShim.fulfilling(new BasicProperties(), fulfils);
-      channel.basicPublish(exchange, key, properties, value.getBytes(StandardCharsets.UTF_8));
+      channel.basicPublish(exchange, key, properties, bytes(value));
       channel.txRollback();
     }
   }

@@ -1,7 +1,6 @@
 package io.antipode.agent;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import io.antipode.barrier.ReadsFrom;
 import io.antipode.barrier.Shim;
 import io.antipode.lineage.Lineage;
 import io.antipode.lineage.Promise;
@@ -33,15 +32,9 @@ final class OpenRedis extends OpenBytes {
   }
 
   static RedisShim.Builder builder(JsonNode given) {
-    RedisShim.Builder builder =
-        RedisShim.builder(Values.text(given, "datastore"), address(given)).resources(RESOURCES);
-    if (given.path("reads_from").asText().equals("replica")) {
-      builder.readsFrom(ReadsFrom.REPLICA);
-    }
-    if (given.path("on_read").asText().equals("ignore")) {
-      builder.ignoringReads();
-    }
-    return builder;
+    return OpenShim.reading(
+        RedisShim.builder(Values.text(given, "datastore"), address(given)).resources(RESOURCES),
+        given);
   }
 
   @Override

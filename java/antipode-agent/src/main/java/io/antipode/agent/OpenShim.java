@@ -1,6 +1,9 @@
 package io.antipode.agent;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import io.antipode.barrier.ReadsFrom;
 import io.antipode.barrier.Shim;
+import io.antipode.barrier.ShimBuilder;
 import io.antipode.lineage.Lineage;
 import io.antipode.lineage.Promise;
 import java.util.concurrent.CompletableFuture;
@@ -10,6 +13,22 @@ import org.jspecify.annotations.Nullable;
 interface OpenShim extends AutoCloseable {
   /** What a read found. */
   record Found(@Nullable String value, @Nullable Lineage lineage) {}
+
+  /** Returns whether what is to be opened reads from a replica. */
+  static boolean isReplica(JsonNode given) {
+    return given.path("reads_from").asText().equals("replica");
+  }
+
+  /** Returns a builder, with what is given of how its shim reads. */
+  static <B extends ShimBuilder<B, S>, S extends Shim> B reading(B builder, JsonNode given) {
+    if (isReplica(given)) {
+      builder.readsFrom(ReadsFrom.REPLICA);
+    }
+    if (given.path("on_read").asText().equals("ignore")) {
+      builder.ignoringReads();
+    }
+    return builder;
+  }
 
   Shim shim();
 

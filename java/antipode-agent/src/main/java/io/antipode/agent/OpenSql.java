@@ -1,7 +1,6 @@
 package io.antipode.agent;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import io.antipode.barrier.ReadsFrom;
 import io.antipode.barrier.Shim;
 import io.antipode.jdbc.SqlShim;
 import io.antipode.jdbc.SqlShimBuilder;
@@ -35,7 +34,7 @@ final class OpenSql extends OpenBytes {
     user = Values.text(server, "user");
     password = Values.text(server, "password");
     upsert = upsert(store);
-    if (!given.path("reads_from").asText().equals("replica")) {
+    if (!OpenShim.isReplica(given)) {
       makeTables(isPostgreSql ? PostgreSqlShim.ddl() : MySqlShim.ddl());
     }
     shim =
@@ -67,12 +66,7 @@ final class OpenSql extends OpenBytes {
       B builder, JsonNode given) {
     JsonNode server = Values.argument(given, "server");
     builder.user(Values.text(server, "user"), Values.text(server, "password"));
-    if (given.path("reads_from").asText().equals("replica")) {
-      builder.readsFrom(ReadsFrom.REPLICA);
-    }
-    if (given.path("on_read").asText().equals("ignore")) {
-      builder.ignoringReads();
-    }
+    OpenShim.reading(builder, given);
     if (given.path("one_server").asBoolean()) {
       builder.oneServer();
     }
