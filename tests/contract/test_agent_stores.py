@@ -265,15 +265,14 @@ class RemoteRegions(Remote, RegionsContractStore):
             missing.write(key, value)
 
     def doubtful_write(self, key: str, value: bytes) -> None:
-        with LagProxy(self.topology.primary, lag_ms=0) as slow:
-            doubtful = self._shim(self.topology, slow.address, self.home, timeout_s=DOUBT_S)
-            try:
-                doubtful.read(key)
-                slow.set_lag(LONG_MS)
+        """The request leaves; the connection ends before its reply."""
+        with (
+            LagProxy(self.topology.primary) as proxy,
+            closing(self._shim(self.topology, proxy.address, self.home)) as doubtful,
+        ):
+            doubtful.read(key)
+            with once_asked(proxy, proxy.cut):
                 doubtful.write(key, value)
-            finally:
-                slow.cut()
-                doubtful.close()
 
 
 class RemoteDynamoDB(RemoteRegions, DynamoDBContractStore):
