@@ -146,7 +146,7 @@ class PromisesTest {
     assertThatThrownBy(
             () ->
                 Barriers.barrier(
-                    BarrierOptions.timeout(Duration.ofMillis(300)).withLineage(lineage(promise))))
+                    BarrierOptions.timeout(Duration.ofSeconds(2)).withLineage(lineage(promise))))
         .isInstanceOfSatisfying(
             BarrierTimeoutException.class, error -> said.append(error.getMessage()));
     return said.toString();
