@@ -71,7 +71,14 @@ def _table1(runs: Sequence[RunResult]) -> Figure:
         axes.set_title(f"{title_of(notifier)} notifies", fontsize=10)
     for row in grid:
         row[0].set_ylabel("% of notifications")
-    grid[0][-1].legend(fontsize=8, frameon=False, loc="upper right")
+    # Not every notifier has every store.
+    shown: dict[str, Any] = {}
+    for axes in grid.flat:
+        handles, names = axes.get_legend_handles_labels()
+        shown = dict(zip(names, handles, strict=True)) | shown
+    free = grid.flat[len(named) :]
+    where, place = (free[0], "upper left") if len(free) else (grid[0][-1], "upper right")
+    where.legend(shown.values(), shown.keys(), fontsize=8, frameon=False, loc=place)
     return figure
 
 
