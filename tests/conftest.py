@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import threading
@@ -48,6 +49,19 @@ def pytest_runtest_setup() -> None:
         if loop is not None and not loop.is_running():
             loop.close()
             asyncio.set_event_loop(None)
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was imported and collected out of every garbage collection to come."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _collected() -> Iterator[None]:
+    """What a file's tests leave open fails there, and not wherever garbage is collected next."""
+    yield
+    gc.collect()
 
 
 #: Threads that end by themselves once their shim is gone.

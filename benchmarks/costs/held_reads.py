@@ -61,7 +61,7 @@ def _redis(topology: RedisTopology) -> Iterator[tuple[Lineage, Read]]:
     pool: Any = redis.BlockingConnectionPool(  # type: ignore[no-untyped-call]
         host=topology.replica.host, port=topology.replica.port, max_connections=POOL, timeout=30
     )
-    with redis.Redis(connection_pool=pool) as reader:
+    with redis.Redis.from_pool(pool) as reader:
         instrument_client(reader, datastore=DATASTORE, reads_from="replica")
         yield written, lambda: reader.get("k")
 

@@ -234,14 +234,15 @@ def antipode_postgresql(request: pytest.FixtureRequest) -> Iterator[PostgreSQLTo
     yield from request.config.stash[USE].run("postgresql", PostgreSQLTopology)
 
 
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, None]:
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
     """Heal the stores once the test's own fixtures are gone."""
-    outcome = yield
-    use = item.config.stash[USE]
-    if use.running:
-        use.heal()
-    outcome.get_result()
+    try:
+        return (yield)
+    finally:
+        use = item.config.stash[USE]
+        if use.running:
+            use.heal()
 
 
 @pytest.hookimpl(trylast=True)

@@ -85,7 +85,7 @@ def pooled(address: Address, *, max_connections: int = POOL) -> Any:
     pool = redis.BlockingConnectionPool(
         host=address.host, port=address.port, max_connections=max_connections, timeout=TIMEOUT_S
     )
-    return redis.Redis(connection_pool=pool)
+    return redis.Redis.from_pool(pool)
 
 
 def pooled_async(address: Address) -> Any:

@@ -320,7 +320,7 @@ def test_lag(beside: Any, antipode_redis: RedisTopology) -> None:
 
 def test_both_faces_read_each_other(beside: Any, antipode_redis: RedisTopology) -> None:
     """What Table 2 stores beside a value and what a native client stores are one format."""
-    with shims.shim("posts", client(antipode_redis.primary)) as table:
+    with client(antipode_redis.primary) as plain, shims.shim("posts", plain) as table:
         under(CAUSE, lambda: table.write("k:1", "v"))
         assert causes(found(lambda: beside.get("k:1"))) == {CAUSE}
         under(OTHER, lambda: beside.append("k:1", "w"))
