@@ -1,6 +1,7 @@
 package io.antipode.mysql;
 
 import io.antipode.barrier.Status;
+import io.antipode.jdbc.Superseded;
 import io.antipode.jdbc.Table2;
 import io.antipode.lineage.Lineage;
 import io.antipode.lineage.WriteId;

@@ -172,6 +172,7 @@ public final class InstrumentedPool {
               .connectionIdManager(UNNUMBERED)
               .queryTransformer(statement -> borrowed.sent(statement.getQuery()))
               .resultSetProxyLogicFactory(borrowed::rows)
+              .generatedKeysProxyLogicFactory(borrowed::rows)
               .queryListener(borrowed)
               .methodListener(borrowed)
               .build();
@@ -216,10 +217,19 @@ public final class InstrumentedPool {
 
     @Override
     public ResultSet createResultSet(ResultSet rows, ConnectionInfo info, ProxyConfig config) {
+      return observes(rows) ? super.createResultSet(rows, info, config) : rows;
+    }
+
+    @Override
+    public ResultSet createGeneratedKeys(ResultSet rows, ConnectionInfo info, ProxyConfig config) {
+      return observes(rows) ? super.createGeneratedKeys(rows, info, config) : rows;
+    }
+
+    private boolean observes(ResultSet rows) {
       try {
-        return borrowed.observes(rows) ? super.createResultSet(rows, info, config) : rows;
+        return borrowed.observes(rows);
       } catch (SQLException error) {
-        return rows;
+        return false;
       }
     }
   }

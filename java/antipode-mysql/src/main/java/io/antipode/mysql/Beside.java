@@ -2,6 +2,7 @@ package io.antipode.mysql;
 
 import io.antipode.Antipode;
 import io.antipode.Settings;
+import io.antipode.jdbc.Superseded;
 import io.antipode.jdbc.Table2;
 import io.antipode.lineage.Lineage;
 import io.antipode.lineage.LineageText;

@@ -1,5 +1,6 @@
 package io.antipode.mysql;
 
+import io.antipode.jdbc.ObservedRows;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
@@ -7,19 +8,14 @@ import java.nio.charset.StandardCharsets;
 import java.sql.ResultSet;
 import java.sql.ResultSetMetaData;
 import java.sql.SQLException;
-import java.util.Set;
 import net.ttddyy.dsproxy.proxy.ResultSetProxyLogic;
 import org.jspecify.annotations.Nullable;
 
 /** A result with lineages in its last columns, of which the application hears nothing. */
-final class ShownRows implements ResultSetProxyLogic {
-  private static final Set<String> MOVES =
-      Set.of("next", "previous", "first", "last", "absolute", "relative", "isBeforeFirst");
-
+final class ShownRows extends ObservedRows {
   private final ResultSet rows;
   private final int columns;
   private final int hidden;
-  private final ResultSetProxyLogic below;
   private final Shown shown;
   private boolean isSeen;
 
@@ -37,10 +33,10 @@ final class ShownRows implements ResultSetProxyLogic {
 
   ShownRows(ResultSet rows, int hidden, ResultSetProxyLogic below, Shown shown)
       throws SQLException {
+    super(below);
     this.rows = rows;
     this.hidden = hidden;
     this.columns = rows.getMetaData().getColumnCount() - hidden;
-    this.below = below;
     this.shown = shown;
   }
 
@@ -58,20 +54,12 @@ final class ShownRows implements ResultSetProxyLogic {
   @Override
   public @Nullable Object invoke(Object proxy, Method method, Object @Nullable [] args)
       throws Throwable {
-    @Nullable Object result = below.invoke(proxy, method, args);
-    if (method.getName().equals("getMetaData")) {
-      return narrowed((ResultSetMetaData) result);
-    }
-    if (MOVES.contains(method.getName())) {
-      moved(Boolean.TRUE.equals(result), method.getName().equals("isBeforeFirst"));
-    }
-    return result;
+    @Nullable Object result = super.invoke(proxy, method, args);
+    return result instanceof ResultSetMetaData columns ? narrowed(columns) : result;
   }
 
-  private void moved(boolean isThere, boolean isOnlyAsked) throws SQLException {
-    if (isThere && isOnlyAsked) {
-      return; // There are rows, of which it sees none yet.
-    }
+  @Override
+  protected void moved(boolean isThere) throws SQLException {
     if (!isSeen) {
       isSeen = true;
       shown.read();

@@ -1,4 +1,4 @@
-package io.antipode.mysql;
+package io.antipode.jdbc;
 
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -12,10 +12,10 @@ import java.util.Map;
  * should be one item for each log. The server cannot compare lineages, but replaces by regular
  * expressions; so a writer sends a pattern that finds the items that need not be kept where its own
  * lineage is: positions of the same logs that are no later, and all else that it says word for
- * word. It has what MariaDB's and MySQL's expressions share, and no backslash, which SQL modes
- * would read differently.
+ * word. It has what MariaDB's, MySQL's and PostgreSQL's expressions share, and no backslash, which
+ * SQL modes would read differently.
  */
-final class Superseded {
+public final class Superseded {
   private static final String WRITES = "urkURK";
   private static final String AGE = "(?:[0-9a-z]*-)?";
   private static final String DIGIT = "[0-9a-z]";
@@ -36,7 +36,7 @@ final class Superseded {
    *
    * @param text of version 1 of the format
    */
-  static String pattern(String text) {
+  public static String pattern(String text) {
     if (text.contains(CARRIED)) {
       return "";
     }
