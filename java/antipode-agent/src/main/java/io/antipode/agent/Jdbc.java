@@ -59,6 +59,9 @@ final class Jdbc {
           return IntNode.valueOf(statement.executeUpdate());
         }
       }
+      case "generated" -> {
+        return generated(open, sql);
+      }
       case "prepared_columns" -> preparedColumns(open, sql);
       case "call" -> {
         try (CallableStatement statement = open.prepareCall(sql)) {
@@ -73,6 +76,14 @@ final class Jdbc {
       }
     }
     return NullNode.instance;
+  }
+
+  /** Writes, and reads what the driver returns of the rows. */
+  private static JsonNode generated(Connection open, String sql) throws SQLException {
+    try (Statement statement = open.createStatement()) {
+      int ignored = statement.executeUpdate(sql, Statement.RETURN_GENERATED_KEYS);
+      return rows(statement.getGeneratedKeys());
+    }
   }
 
   /** Lets the driver say what a query would show. */
@@ -195,8 +206,8 @@ final class Jdbc {
   /** Leaves the reply where the application has seen its first result alone. */
   private void stream(Connection open, String sql) throws SQLException {
     streaming = open.createStatement();
-    boolean isMariaDb = open.isWrapperFor(org.mariadb.jdbc.Connection.class);
-    streaming.setFetchSize(isMariaDb ? 1 : Integer.MIN_VALUE);
+    boolean isConnectorJ = open.isWrapperFor(JdbcConnection.class);
+    streaming.setFetchSize(isConnectorJ ? Integer.MIN_VALUE : 1);
     boolean ignored = streaming.execute(sql);
   }
 

@@ -59,7 +59,12 @@ final class OpenJdbcClient extends OpenClient {
         OpenSql.described(PostgreSqlShim.builder(Values.text(given, "datastore"), url), given)
             .register();
     HikariDataSource plain = pool(url + given.path("url_options").asText(""), given);
-    return new OpenJdbcClient(shim, plain, shim.instrument(plain), OpenSql.upsert("postgresql"));
+    Set<String> tables = Set.copyOf(Values.texts(given.path("tables")));
+    return new OpenJdbcClient(
+        shim,
+        plain,
+        tables.isEmpty() ? shim.instrument(plain) : shim.instrument(plain, tables),
+        OpenSql.upsert("postgresql"));
   }
 
   private static HikariDataSource pool(String url, JsonNode given) {

@@ -9,6 +9,7 @@ import java.sql.SQLException;
 import java.util.Collections;
 import java.util.Map;
 import java.util.WeakHashMap;
+import org.jspecify.annotations.Nullable;
 
 /** What is known of the drivers' connections of one pool, which lends them again and again. */
 final class Lending implements InstrumentedPool.Lending {
@@ -16,8 +17,12 @@ final class Lending implements InstrumentedPool.Lending {
   private final Map<Connection, Session> sessions =
       Collections.synchronizedMap(new WeakHashMap<>());
 
-  Lending(PostgreSqlShim shim) {
+  /** Whose rows have stored lineages; null for none. */
+  private final @Nullable StoredTables tables;
+
+  Lending(PostgreSqlShim shim, @Nullable StoredTables tables) {
     this.shim = shim;
+    this.tables = tables;
   }
 
   @Override
@@ -25,7 +30,9 @@ final class Lending implements InstrumentedPool.Lending {
     try {
       Link link = Link.on(connection);
       Session session = sessions.computeIfAbsent(link.driver(), unused -> new Session());
-      return new Lent(shim, link, session, places);
+      RowLineages lineages =
+          tables == null ? null : new RowLineages(shim, tables, link, session.setting());
+      return new Lent(shim, link, session, lineages, places);
     } catch (SQLException error) {
       throw new ConfigurationException(
           "the pool of "

@@ -16,6 +16,7 @@ import io.antipode.postgresql.Session.End;
 import io.antipode.postgresql.Session.Verdict;
 import io.antipode.request.Recording;
 import java.sql.Connection;
+import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
@@ -27,6 +28,7 @@ import java.util.Set;
 import java.util.function.Supplier;
 import net.ttddyy.dsproxy.ExecutionInfo;
 import net.ttddyy.dsproxy.QueryInfo;
+import net.ttddyy.dsproxy.proxy.ResultSetProxyLogic;
 import org.jspecify.annotations.Nullable;
 
 /** A connection while the application has it: what happens before and after each of its calls. */
@@ -39,6 +41,12 @@ final class Lent extends BorrowedConnection {
   private final PostgreSqlShim shim;
   private final Link link;
   private final Session session;
+
+  /** Stores lineages with rows; null where nothing does. */
+  private final @Nullable RowLineages lineages;
+
+  /** What observes the result that the application is about to get; null for nothing. */
+  private RowLineages.@Nullable Shown seen;
 
   /** What the statements in flight read, in small letters; empty where they do more. */
   private String read = "";
@@ -65,11 +73,17 @@ final class Lent extends BorrowedConnection {
     }
   }
 
-  Lent(PostgreSqlShim shim, Link link, Session session, Places places) {
+  Lent(
+      PostgreSqlShim shim,
+      Link link,
+      Session session,
+      @Nullable RowLineages lineages,
+      Places places) {
     super(shim, places);
     this.shim = shim;
     this.link = link;
     this.session = session;
+    this.lineages = lineages;
   }
 
   @Override
@@ -100,9 +114,26 @@ final class Lent extends BorrowedConnection {
       effects.add(Effect.SEVERAL);
     }
     before(effects, texts.toString(), execution.getStatement());
+    RowLineages rows = lineages;
+    if (rows != null) {
+      String sql = texts.toString();
+      Sent call = new Sent(sql, effects, rows.mentions(sql), Sent.parameters(queries));
+      asking(() -> rows.before(call, execution.getStatement()));
+    }
     if (session.isCommitting()) {
       asking(() -> commit = Commit.of(link.ask(Look.BEFORE_COMMIT).get(0), null));
     }
+  }
+
+  @Override
+  protected boolean observes(ResultSet rows) throws SQLException {
+    seen = lineages == null ? null : lineages.shown(rows);
+    return seen != null || super.observes(rows);
+  }
+
+  @Override
+  protected ResultSetProxyLogic shown(ResultSet rows, ResultSetProxyLogic plain) {
+    return seen == null ? plain : seen.of(rows, plain);
   }
 
   private static boolean changesSchema(String sql) {
@@ -233,6 +264,14 @@ final class Lent extends BorrowedConnection {
   protected void beforeCall(Called called, @Nullable Boolean autocommit) {
     boolean isNothing = called == Called.AUTOCOMMIT && !Boolean.TRUE.equals(autocommit);
     before(isNothing ? Set.of() : Statements.effects(called), "", null);
+    RowLineages rows = lineages;
+    if (rows != null) {
+      Set<Effect> effects = Statements.effects(called);
+      if (called == Called.ROW_WRITE) {
+        effects.add(Effect.CALLS); // Of which table nobody knows.
+      }
+      asking(() -> rows.before(new Sent("", effects, Mentions.NOTHING, Map.of()), null));
+    }
     boolean isTogether = link.commitsTogether() && !link.isStandby();
     if (!session.isCommitting()) {
       return;
@@ -271,6 +310,9 @@ final class Lent extends BorrowedConnection {
       return;
     }
     stale().answered();
+    if (lineages != null) {
+      lineages.after(false);
+    }
     ended(End.DONE, count(execution));
   }
 
@@ -294,6 +336,12 @@ final class Lent extends BorrowedConnection {
       return;
     }
     stale().answered();
+    if (lineages != null) {
+      lineages.after(false);
+      if (called == Called.ROLLBACK_TO) {
+        lineages.wentBack();
+      }
+    }
     ended(End.DONE, -1);
   }
 
@@ -305,6 +353,9 @@ final class Lent extends BorrowedConnection {
 
   private void failed(Throwable error) {
     stale().failed();
+    if (lineages != null) {
+      lineages.after(true);
+    }
     if (isLost(error)) {
       Commit committing = commit;
       if (session.lost(committing == null ? null : committing.wrote)) {
@@ -368,6 +419,9 @@ final class Lent extends BorrowedConnection {
 
   @Override
   protected void beforeEnd(boolean isAlive) {
+    if (lineages != null) {
+      lineages.end(isAlive);
+    }
     State state = link.state();
     isUncommitted = session.isUncommitted(state);
     if (isAlive && isUnwrapped && state == State.IDLE && !link.isStandby()) {

@@ -129,6 +129,16 @@ final class Link extends OwnConnection {
     }
   }
 
+  /** Sends a command, which begins no transaction. */
+  void send(String sql) throws SQLException {
+    driver.execSQLUpdate(sql);
+  }
+
+  /** Returns a text as a literal, whatever backslashes mean to the session. */
+  String literal(String text) throws SQLException {
+    return "'" + driver.escapeString(text) + "'";
+  }
+
   private static List<Map<String, String>> all(ResultSet found) throws SQLException {
     List<Map<String, String>> rows = new ArrayList<>();
     while (found.next()) {

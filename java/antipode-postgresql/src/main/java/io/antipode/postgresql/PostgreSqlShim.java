@@ -113,11 +113,32 @@ public final class PostgreSqlShim extends SqlShim {
    *     at, and no barrier is decided before it
    */
   public DataSource instrument(DataSource pool) {
+    return instrumented(pool, null);
+  }
+
+  /**
+   * Returns a pool as {@link #instrument(DataSource)} does, which keeps the lineage of each row of
+   * some tables with it, and lets who reads a row depend on what is there. Servers need a side
+   * table and triggers for that: {@code python -m antipode_shims.postgresql migration} prints what
+   * to run. A statement that names a table says so where they are missing.
+   *
+   * @param tables by their names, each with its schema before it where that is another
+   * @throws ConfigurationException if no table is named
+   */
+  public DataSource instrument(DataSource pool, Set<String> tables) {
+    if (tables.isEmpty() || tables.stream().anyMatch(String::isBlank)) {
+      throw new ConfigurationException(
+          "lineages are stored with the rows of tables: name those of " + datastore());
+    }
+    return instrumented(pool, new StoredTables(tables, datastore()));
+  }
+
+  private DataSource instrumented(DataSource pool, @Nullable StoredTables tables) {
     if (KillSwitch.isDisabled()) {
       return pool;
     }
     isReadingFromSeveral |= Address.isSeveral(PoolProperties.urls(pool));
-    return InstrumentedPool.of(pool, this, new Lending(this));
+    return InstrumentedPool.of(pool, this, new Lending(this, tables));
   }
 
   /** Returns the shim of an instrumented pool, or of that which it decorates; null for none. */
@@ -391,6 +412,16 @@ public final class PostgreSqlShim extends SqlShim {
     } catch (NoLsnException unknown) {
       // Said below.
     }
+    return unsampledRead();
+  }
+
+  /** Returns whether what is read enters scopes. */
+  boolean takesReads() {
+    return mergesReads();
+  }
+
+  /** Notes that a read has no position that covers it; returns the mark that says so. */
+  Lineage unsampledRead() {
     Counts.count("unsampled_read", datastore());
     return unsampled();
   }

@@ -61,6 +61,7 @@ final class Session {
   private static final Set<Effect> ANYTHING =
       Set.of(Effect.READS, Effect.WRITES, Effect.CALLS, Effect.COMMITS_INSIDE);
 
+  private final LineageSetting.Held setting = new LineageSetting.Held();
   private final Proofs proofs = new Proofs();
   private long lookedNs;
 
@@ -83,6 +84,11 @@ final class Session {
 
   private static boolean hasAny(Set<Effect> effects, Set<Effect> some) {
     return !Collections.disjoint(effects, some);
+  }
+
+  /** Returns what is known of its setting for the lineages of rows. */
+  LineageSetting.Held setting() {
+    return setting;
   }
 
   // Reads.

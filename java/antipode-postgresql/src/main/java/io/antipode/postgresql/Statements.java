@@ -99,8 +99,7 @@ final class Statements {
    */
   static Set<Effect> effects(String sql, Set<String> readonly) {
     String plain = plain(sql);
-    String rest = plain.replace("''", "").replace("\"\"", "");
-    if (rest.contains("'") || rest.contains("\"") || rest.contains("/*") || rest.contains("*/")) {
+    if (isUnreadable(plain)) {
       Set<Effect> found = anything();
       found.add(SEVERAL);
       return found;
@@ -124,6 +123,12 @@ final class Statements {
     return Functions.called(plain(sql), readonly);
   }
 
+  /** Returns whether something in a text is open that hides words. */
+  private static boolean isUnreadable(String plain) {
+    String rest = plain.replace("''", "").replace("\"\"", "");
+    return rest.contains("'") || rest.contains("\"") || rest.contains("/*") || rest.contains("*/");
+  }
+
   /** Returns a text without what hides words. */
   private static String plain(String sql) {
     if (!HIDES.matcher(sql).find()) {
@@ -134,6 +139,18 @@ final class Statements {
       plain = inner; // Comments within comments.
     }
     return plain;
+  }
+
+  /** Returns a text without texts and comments; names in quotes, and bodies of functions, stay. */
+  static String named(String sql) {
+    if (!HIDES.matcher(sql).find() || isUnreadable(plain(sql))) {
+      return sql; // One name too many costs little.
+    }
+    return HIDDEN.matcher(sql).replaceAll(found -> Matcher.quoteReplacement(kept(found.group())));
+  }
+
+  private static String kept(String hidden) {
+    return hidden.startsWith("\"") || hidden.startsWith("$") ? hidden : blank(hidden);
   }
 
   private static String blanked(String text) {
