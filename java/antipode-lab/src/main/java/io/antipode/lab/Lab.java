@@ -9,6 +9,7 @@ import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.regex.Matcher;
@@ -43,12 +44,7 @@ public final class Lab implements AutoCloseable {
 
   /** Starts them, with a replica that is so many milliseconds late. */
   public static Lab start(String store, int lagMs) throws IOException {
-    Path python = ROOT.resolve(".venv/bin/python");
-    String program = Files.isExecutable(python) ? python.toString() : "python3";
-    ProcessBuilder builder =
-        new ProcessBuilder(program, "-m", "antipode", "lab", store, "--lag-ms", "" + lagMs)
-            .directory(ROOT.toFile())
-            .redirectError(ProcessBuilder.Redirect.INHERIT);
+    ProcessBuilder builder = module("antipode", "lab", store, "--lag-ms", "" + lagMs);
     // Where `make stores` puts what the system has no package of; installed servers come first.
     builder
         .environment()
@@ -70,6 +66,25 @@ public final class Lab implements AutoCloseable {
       abort(why);
     }
     return new Lab(process, urls);
+  }
+
+  /** Returns what a module of Python's prints. */
+  public static String python(String name, String... arguments) throws IOException {
+    Process process = module(name, arguments).start();
+    process.getOutputStream().close();
+    byte[] printed = process.getInputStream().readAllBytes();
+    int code = process.onExit().join().exitValue();
+    return code == 0 ? new String(printed, StandardCharsets.UTF_8) : fail(name + " ended: " + code);
+  }
+
+  private static ProcessBuilder module(String name, String... arguments) {
+    Path python = ROOT.resolve(".venv/bin/python");
+    String program = Files.isExecutable(python) ? python.toString() : "python3";
+    List<String> command = new ArrayList<>(List.of(program, "-m", name));
+    command.addAll(List.of(arguments));
+    return new ProcessBuilder(command)
+        .directory(ROOT.toFile())
+        .redirectError(ProcessBuilder.Redirect.INHERIT);
   }
 
   private static String required() {

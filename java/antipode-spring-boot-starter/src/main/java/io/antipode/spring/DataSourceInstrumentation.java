@@ -6,7 +6,6 @@ import io.antipode.barrier.Shim;
 import io.antipode.jdbc.InstrumentedPool;
 import io.antipode.jdbc.SqlShim;
 import io.antipode.runtime.KillSwitch;
-import io.antipode.spring.AntipodeMySqlProperties.Pool;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -26,7 +25,7 @@ import org.springframework.beans.factory.config.BeanPostProcessor;
 final class DataSourceInstrumentation
     implements BeanPostProcessor, SmartInitializingSingleton, DisposableBean {
   private final PoolShims<?> kind;
-  private final NamedBeans<Pool> properties;
+  private final NamedBeans<JdbcPoolProperties> properties;
   private final DatastoreRules rules;
   private final ListableBeanFactory beans;
   private final ObjectProvider<InstrumentedBeans> report;
@@ -42,7 +41,7 @@ final class DataSourceInstrumentation
 
   DataSourceInstrumentation(
       PoolShims<?> kind,
-      NamedBeans<Pool> properties,
+      NamedBeans<JdbcPoolProperties> properties,
       DatastoreRules rules,
       ListableBeanFactory beans,
       ObjectProvider<InstrumentedBeans> report) {
@@ -58,7 +57,7 @@ final class DataSourceInstrumentation
     if (!(bean instanceof DataSource source) || KillSwitch.isDisabled()) {
       return bean;
     }
-    Pool named = properties.find(name);
+    JdbcPoolProperties named = properties.find(name);
     if (named == null && JdbcPool.isRouting(source)) {
       if (JdbcPool.isRouter(source)) {
         routers.add(source);
@@ -77,7 +76,7 @@ final class DataSourceInstrumentation
       }
       return bean;
     }
-    DataSource made = instrumented(kind, name, Pool.of(named, rule), pool);
+    DataSource made = instrumented(kind, name, JdbcPoolProperties.of(named, rule), pool);
     instrumented.add(made);
     return made;
   }
@@ -121,7 +120,7 @@ final class DataSourceInstrumentation
   }
 
   private <S extends SqlShim> DataSource instrumented(
-      PoolShims<S> ofKind, String name, Pool said, JdbcPool pool) {
+      PoolShims<S> ofKind, String name, JdbcPoolProperties said, JdbcPool pool) {
     String datastore = properties.requireDatastore(name, said.datastore());
     String url = either(said.url(), pool.url());
     if (url == null) {

@@ -121,7 +121,8 @@ final class JdbcPool {
   /** Returns why no rule is for it, for people. */
   String described() {
     if (url == null) {
-      return "its address cannot be found out: name its bean in antipode.mysql.pools";
+      return "its address cannot be found out: name its bean in antipode.mysql.pools or"
+          + " antipode.postgresql.pools";
     }
     return places().isEmpty()
         ? "its URL names several servers: use one pool for each"

@@ -2,7 +2,6 @@ package io.antipode.spring;
 
 import io.antipode.jdbc.SqlShimBuilder;
 import io.antipode.mysql.MySqlShim;
-import io.antipode.spring.AntipodeMySqlProperties.Pool;
 import io.antipode.spring.DatastoreRule.Store;
 import java.util.Set;
 import javax.sql.DataSource;
@@ -20,7 +19,7 @@ final class MySqlPools implements PoolShims<MySqlShim> {
   }
 
   @Override
-  public DataSource instrument(MySqlShim shim, Pool said, JdbcPool pool) {
+  public DataSource instrument(MySqlShim shim, JdbcPoolProperties said, JdbcPool pool) {
     pool.track();
     Set<String> tables = said.tables();
     return tables == null || tables.isEmpty()

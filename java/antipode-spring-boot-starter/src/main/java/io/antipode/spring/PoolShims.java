@@ -3,7 +3,6 @@ package io.antipode.spring;
 import io.antipode.barrier.ReadsFrom;
 import io.antipode.jdbc.SqlShim;
 import io.antipode.jdbc.SqlShimBuilder;
-import io.antipode.spring.AntipodeMySqlProperties.Pool;
 import io.antipode.spring.DatastoreRule.Store;
 import java.util.Set;
 import javax.sql.DataSource;
@@ -30,7 +29,7 @@ interface PoolShims<S extends SqlShim> {
    * @param login null where the URL says it, or nothing does
    * @param said what properties say of the pool
    */
-  default S register(String datastore, String url, @Nullable Login login, Pool said) {
+  default S register(String datastore, String url, @Nullable Login login, JdbcPoolProperties said) {
     SqlShimBuilder<?, S> builder = builder(datastore, url);
     if (login != null) {
       builder.user(login.user(), login.password());
@@ -49,7 +48,7 @@ interface PoolShims<S extends SqlShim> {
   }
 
   /** Returns the pool, instrumented by its shim. */
-  DataSource instrument(S shim, Pool said, JdbcPool pool);
+  DataSource instrument(S shim, JdbcPoolProperties said, JdbcPool pool);
 
   /** Returns how positions come, for people. */
   String how(JdbcPool pool);

@@ -2,8 +2,8 @@ package io.antipode.spring;
 
 import io.antipode.jdbc.SqlShimBuilder;
 import io.antipode.postgresql.PostgreSqlShim;
-import io.antipode.spring.AntipodeMySqlProperties.Pool;
 import io.antipode.spring.DatastoreRule.Store;
+import java.util.Set;
 import javax.sql.DataSource;
 
 /** Pools of PostgreSQL. */
@@ -19,8 +19,11 @@ final class PostgreSqlPools implements PoolShims<PostgreSqlShim> {
   }
 
   @Override
-  public DataSource instrument(PostgreSqlShim shim, Pool said, JdbcPool pool) {
-    return shim.instrument(pool.source());
+  public DataSource instrument(PostgreSqlShim shim, JdbcPoolProperties said, JdbcPool pool) {
+    Set<String> tables = said.tables();
+    return tables == null || tables.isEmpty()
+        ? shim.instrument(pool.source())
+        : shim.instrument(pool.source(), tables);
   }
 
   @Override

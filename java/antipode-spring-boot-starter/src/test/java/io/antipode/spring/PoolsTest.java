@@ -82,6 +82,34 @@ class PoolsTest {
             });
   }
 
+  /** By the name of its bean, with the tables with whose rows it stores lineages. */
+  @Test
+  void aPoolOfPostgreSqlThatAPropertyNames() {
+    ApplicationContextRunner named =
+        application
+            .withConfiguration(AutoConfigurations.of(AntipodePostgreSqlAutoConfiguration.class))
+            .withBean("rows", DataSource.class, () -> pool("jdbc:postgresql://127.0.0.1/app"))
+            .withPropertyValues(
+                "antipode.postgresql.pools.rows.datastore=rows",
+                "antipode.postgresql.pools.rows.reads-from=replica");
+    named
+        .withPropertyValues("antipode.postgresql.pools.rows.tables=orders")
+        .run(
+            context -> {
+              PostgreSqlShim shim =
+                  Objects.requireNonNull(
+                      PostgreSqlShim.of(context.getBean("rows", DataSource.class)));
+              assertThat(shim.datastore()).isEqualTo("rows");
+              assertThat(shim.readsFrom()).isEqualTo(ReadsFrom.REPLICA);
+              assertThat(context.getBean("nearPosts")).isInstanceOf(HikariDataSource.class);
+            });
+    named
+        .withPropertyValues("antipode.postgresql.pools.rows.tables[0]=")
+        .run(
+            context ->
+                assertThat(context).getFailure().rootCause().hasMessageContaining("of tables"));
+  }
+
   @Test
   void aPoolInADecoratorOfTheApplications() {
     application
