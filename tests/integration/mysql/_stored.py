@@ -42,6 +42,22 @@ def make_posts(topology: Topology, *, side_table: bool = False) -> None:
     topology.wait_replicated()
 
 
+#: What writes a row of posts by a procedure or a trigger of the application's own.
+UNNAMED = ("CALL rewrite()", "INSERT INTO plain VALUES (9, 'x', 'y')")
+
+
+def make_unnamed_writes(posts: Sql) -> None:
+    """Make what :data:`UNNAMED` uses, which ends with the table."""
+    where = posts.topology.database
+    rewrite = f"UPDATE {where}.posts SET body = 'z' WHERE id = 1"  # noqa: S608 - names of ours
+    for statement in (
+        f"DROP PROCEDURE IF EXISTS {where}.rewrite",
+        f"CREATE PROCEDURE {where}.rewrite() {rewrite}",
+        f"CREATE TRIGGER {where}.copies AFTER INSERT ON {where}.plain FOR EACH ROW {rewrite}",
+    ):
+        posts.topology.execute(statement)
+
+
 def texts(posts: Sql, key: int = 1) -> list[str]:
     """What lies beside a row of posts."""
     column = "l FROM posts_ap WHERE k" if posts.side_table else "_ap FROM posts WHERE id"

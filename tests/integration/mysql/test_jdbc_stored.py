@@ -17,7 +17,7 @@ from tests.integration.mysql.test_jdbc import Client
 from tests.integration.mysql.test_stored import beside, found
 
 from ._clients import NOTES, Sql, run
-from ._stored import CAUSE, IN_COLUMNS, OTHER, make_posts, texts
+from ._stored import CAUSE, IN_COLUMNS, OTHER, UNNAMED, make_posts, make_unnamed_writes, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -121,6 +121,22 @@ def test_an_unbuffered_result_shows_lineages_as_it_is_read(java: Java) -> None:
         java.run("close", "")
     assert any(each.datastore == NOTES for each in scope.lineage)
     assert not scope.lineage.incomplete
+
+
+@pytest.mark.parametrize("statement", UNNAMED)
+def test_a_procedure_and_a_trigger_write_the_lineage_of_now(java: Java, statement: str) -> None:
+    """Not that of who had the connection before, whose statements named the table."""
+    make_unnamed_writes(java.posts)
+    with java.remote.scope(Lineage([CAUSE])):
+        java.run("update", "INSERT INTO posts VALUES (1, 'a', 'b')")
+        java.run("close", "")
+    run(java.posts.plain(), "REPLACE INTO posts VALUES (1, 'plain', 'b')")
+    with java.remote.scope(Lineage([OTHER])):
+        java.run("update", statement)
+        java.run("close", "")
+    read = found(java.posts, "SELECT body FROM posts")
+    assert OTHER in read
+    assert CAUSE not in read
 
 
 def test_an_update_keeps_what_it_does_not_supersede(java: Java) -> None:

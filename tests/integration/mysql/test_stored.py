@@ -14,7 +14,7 @@ from antipode.shim import Incomplete, stored_text
 from antipode_shims import mysql
 
 from ._clients import NOTES, counted, run
-from ._stored import CAUSE, OTHER, texts
+from ._stored import CAUSE, OTHER, UNNAMED, make_unnamed_writes, texts
 
 if TYPE_CHECKING:
     from ._clients import Sql
@@ -154,6 +154,21 @@ def test_bulk_writes(posts: Sql) -> None:
     for key, causes in ((1, {CAUSE}), (2, {CAUSE, OTHER}), (7, {CAUSE, OTHER}), (8, {CAUSE})):
         read = found(posts, "SELECT * FROM posts WHERE id = %s", key)
         assert {write for write in read if write.datastore == "elsewhere"} == causes
+
+
+@pytest.mark.parametrize("statement", UNNAMED)
+def test_a_procedure_and_a_trigger_write_the_lineage_of_now(posts: Sql, statement: str) -> None:
+    """Their statements name no table: the rows do not get what the connection stored before."""
+    make_unnamed_writes(posts)
+    connection = beside(posts)
+    with antipode.scope(Lineage([CAUSE])):
+        run(connection, "INSERT INTO posts VALUES (1, 'a', 'b')")
+    run(posts.plain(), "REPLACE INTO posts VALUES (1, 'plain', 'b')")
+    with antipode.scope(Lineage([OTHER])):
+        run(connection, statement)
+    read = found(posts, "SELECT body FROM posts")
+    assert OTHER in read
+    assert CAUSE not in read
 
 
 def test_a_rolled_back_write_stores_nothing(posts: Sql) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import aiomysql
+import pytest
 
 import antipode
 from antipode import Lineage
@@ -13,7 +14,7 @@ from antipode.shim import Incomplete
 from antipode_shims import mysql
 
 from ._clients import NOTES, TRACK
-from ._stored import CAUSE, OTHER
+from ._stored import CAUSE, OTHER, UNNAMED, make_unnamed_writes
 
 if TYPE_CHECKING:
     from ._clients import Sql
@@ -78,6 +79,24 @@ async def test_updates_merge(posts: Sql) -> None:
             await run(reader, "SELECT body FROM posts")
             assert CAUSE in scope.lineage
             assert OTHER in scope.lineage
+
+
+@pytest.mark.parametrize("statement", UNNAMED)
+async def test_a_procedure_and_a_trigger_write_the_lineage_of_now(
+    posts: Sql, statement: str
+) -> None:
+    """Not that of the connection's statement before, which named the table."""
+    make_unnamed_writes(posts)
+    async with Opened(posts) as writer, Opened(posts) as reader:
+        with antipode.scope(Lineage([CAUSE])):
+            await run(writer, "INSERT INTO posts VALUES (1, 'a', 'b')")
+        with antipode.scope(Lineage([OTHER])):
+            await run(writer, "REPLACE INTO posts VALUES (1, 'a', 'b')")
+            await run(writer, statement)
+        with antipode.scope() as scope:
+            await run(reader, "SELECT body FROM posts")
+            assert OTHER in scope.lineage
+            assert CAUSE not in scope.lineage
 
 
 async def test_other_tasks_may_look_meanwhile(posts: Sql) -> None:

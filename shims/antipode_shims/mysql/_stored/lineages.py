@@ -23,7 +23,7 @@ from antipode_shims._sql.superseded import superseded
 from antipode_shims.mysql._clients.cover import Cover
 from antipode_shims.mysql._position.flavor import text
 from antipode_shims.mysql._position.ok_packet import AUTOCOMMIT, IN_TRANSACTION
-from antipode_shims.mysql._statements import MANY, READS, WRITES, meaning, reads
+from antipode_shims.mysql._statements import CALLS, MANY, OPAQUE, READS, WRITES, meaning, reads
 
 from .migration import missing, primary_key, sided, tombstones
 from .rewrite import tables_of
@@ -94,6 +94,7 @@ class RowLineages:
 
     Attributes:
         columns: how many columns were appended to the statement in flight.
+        named: whether the statement in flight names one of the tables.
         due: whether the statement in flight reads, and its position is to be sampled after it.
         cover: samples what the reads so far may have seen; None where nothing is to be sampled.
     """
@@ -108,6 +109,7 @@ class RowLineages:
         self._texts: set[bytes] = set()
         self._sought: list[tuple[str, list[tuple[Literal, ...]]]] = []
         self.columns = 0
+        self.named = False
         self.due = False
         self.cover: Cover | None = None
 
@@ -127,12 +129,20 @@ class RowLineages:
         return stored_text(current()) if found & WRITES else self._set
 
     def about(self, sql: bytes | str) -> tuple[bytes, int]:
-        """A statement, and what it may do to rows that have stored lineages; 0 for nothing."""
+        """A statement, and what it may do to rows that have stored lineages; 0 for nothing.
+
+        What calls something may write where it names no table, and so may, by a trigger, what
+        writes elsewhere: while the variables hold a lineage it would be the wrong one.
+        """
         raw = sql.encode("utf-8", "replace") if isinstance(sql, str) else bytes(sql)
         found = meaning(raw)
         if reads(raw, found):
             found |= READS
-        return raw, found if found & (READS | WRITES) and self._tables.mentioned(raw) else 0
+        self.named = self._tables.mentioned(raw)
+        if self.named:
+            return raw, found if found & (READS | WRITES) else 0
+        calls = found & CALLS or found & OPAQUE == OPAQUE
+        return raw, WRITES if calls or (found & WRITES and self.held) else 0
 
     def setting(self, lineage: str) -> str:
         """What to send so that written rows get *lineage*; nothing where they would."""

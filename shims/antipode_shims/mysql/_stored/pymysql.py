@@ -61,7 +61,7 @@ class SyncStoredConnection(SyncConnection):
     def _antipode_stored(self, sql: bytes, found: int, text: str) -> bytes:
         """Set the session's variables for a write, rewrite a read."""
         stored = self._antipode.stored
-        if not self._antipode.ready:
+        if stored.named and not self._antipode.ready:
             self._antipode_prepare()
         if setting := stored.setting(text):
             try:

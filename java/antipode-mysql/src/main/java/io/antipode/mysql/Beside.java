@@ -103,6 +103,12 @@ final class Beside {
     List<QueryInfo> ours =
         queries.stream().filter(each -> tables().areMentioned(each.getQuery())).toList();
     if (ours.isEmpty()) {
+      // What calls something may write there all the same, and so may, by a trigger, what writes
+      // elsewhere: while the variables hold a lineage it would be the wrong one.
+      boolean calls = effects.contains(Effect.CALLS) || effects.containsAll(Session.ANYTHING);
+      if (calls || (effects.contains(Effect.WRITES) && tap.mayHoldLineage())) {
+        set();
+      }
       return;
     }
     if (effects.contains(Effect.WRITES)) {
@@ -146,6 +152,10 @@ final class Beside {
       count("unstored_lineage", what, "cannot store its lineage with the rows");
       return;
     }
+    set();
+  }
+
+  private void set() throws SQLException {
     String text = LineageText.stored(Antipode.current());
     if (text.equals(set)) {
       return;
@@ -154,6 +164,7 @@ final class Beside {
     String pattern = Superseded.pattern(text);
     Link link = Link.on(wire.connection(), tap.facts());
     set = "";
+    tap.holdsLineage();
     int unused =
         pattern.isEmpty()
             ? link.update(setting("NULL"), text, until)

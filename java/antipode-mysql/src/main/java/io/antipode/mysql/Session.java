@@ -79,8 +79,7 @@ final class Session {
   }
 
   /** Of a statement whose text does not show what it does. */
-  private static final Set<Effect> ANYTHING =
-      EnumSet.of(Effect.READS, Effect.WRITES, Effect.COMMITS);
+  static final Set<Effect> ANYTHING = EnumSet.of(Effect.READS, Effect.WRITES, Effect.COMMITS);
 
   private final Proofs proofs = new Proofs();
   private Transaction transaction = Transaction.UNKNOWN;

@@ -50,6 +50,7 @@ final class Tap {
   private @Nullable Object listener;
 
   private boolean mayAssignNumbers;
+  private boolean mayHoldLineage;
   private String lastGtid = "";
   private @Nullable ConfigurationException error;
 
@@ -79,6 +80,16 @@ final class Tap {
   void listens(@Nullable Object kept) {
     listener = kept;
     session.listens(kept != null);
+  }
+
+  /** Notes that a lineage was set, which what is written on the connection gets. */
+  void holdsLineage() {
+    mayHoldLineage = true;
+  }
+
+  /** Returns whether one was, by whoever borrowed the connection. */
+  boolean mayHoldLineage() {
+    return mayHoldLineage;
   }
 
   /** Notes what the server behind the connection is. */
