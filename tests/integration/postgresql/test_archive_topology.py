@@ -110,3 +110,19 @@ def test_only_histories_prove_its_timeline(clients: Clients, archive: Archive) -
         for statement in (*undo_history(), f"REVOKE {STREAM} FROM app"):
             execute(statement)
         execute(f"GRANT {HISTORIES} TO app")
+
+
+def test_a_promotion_keeps_what_the_archive_had(clients: Clients, archive: Archive) -> None:
+    """Its fork is where the archive ended: what the old primary wrote after that is lost."""
+    writer, reader = clients.writer(autocommit=True), clients.reader(autocommit=True)
+    kept = written(writer, "kept")
+    archive.complete()
+    wait_until(lambda: body(reader) == "kept", what="replay", timeout_s=20)
+    lost = written(writer, "lost")
+    assert told(lost)[0] == {Status.NOT_YET}
+    clients.topology.failover()
+    new = written(reader, "new")
+    assert not new.incomplete
+    assert told(kept)[0] == {Status.VISIBLE}
+    assert told(new)[0] == {Status.VISIBLE}
+    assert told(lost)[0] == {Status.LOST}
