@@ -18,7 +18,7 @@ from ._address import LOOPBACK, Address, ReservedPort
 from ._relay import Flow, Relay
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import TracebackType
 
     from typing_extensions import Self
@@ -143,6 +143,15 @@ class LagProxy:
     def heal(self) -> None:
         """Accept connections again after `cut`, on the same port."""
         self._call(self._open)
+
+    @contextlib.contextmanager
+    def unreachable(self) -> Iterator[None]:
+        """Be cut while a block runs."""
+        self.cut()
+        try:
+            yield
+        finally:
+            self.heal()
 
     def retarget(self, upstream: tuple[str, int]) -> None:
         """Send connections to another server from now on; the present ones are closed."""

@@ -13,7 +13,7 @@ from antipode_testing import ContractStore, LagProxy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from contextlib import ExitStack
+    from contextlib import AbstractContextManager, ExitStack
 
     from antipode_testing import Address, DynamoDBTopology, S3Topology, SeaweedFSTopology
 
@@ -112,14 +112,9 @@ class RegionsContractStore(ContractStore):
         away = connections_to(self.proxy.address)
         return away + max(connections_to(self.topology.primary), HOME_CONNECTIONS)
 
-    @contextmanager
-    def unreachable(self) -> Iterator[None]:
+    def unreachable(self) -> AbstractContextManager[None]:
         """Refuse connections to the replica."""
-        self.proxy.cut()
-        try:
-            yield
-        finally:
-            self.proxy.heal()
+        return self.proxy.unreachable()
 
     @contextmanager
     def regressed(self) -> Iterator[None]:

@@ -16,6 +16,7 @@ from antipode_testing import ContractStore, LagProxy, ShimContract
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
     from antipode import Lineage, Promise, WriteId
     from antipode_testing import MongoDBTopology
@@ -161,14 +162,9 @@ class MongoContractStore(ContractStore):
             write.datastore, f"another-{write.key}", write.version, write.written_hour
         )
 
-    @contextmanager
-    def unreachable(self) -> Iterator[None]:
+    def unreachable(self) -> AbstractContextManager[None]:
         """Refuse connections to the replica."""
-        self.proxy.cut()
-        try:
-            yield
-        finally:
-            self.proxy.heal()
+        return self.proxy.unreachable()
 
     @contextmanager
     def regressed(self) -> Iterator[None]:

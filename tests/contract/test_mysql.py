@@ -16,6 +16,7 @@ from antipode_testing import ContractStore, LagProxy, MariaDBTopology, MySQLTopo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
     from antipode import Lineage, Promise, WriteId
 
@@ -113,14 +114,9 @@ class MySQLContractStore(ContractStore):
         key = "4711.4711" if isinstance(self.topology, MariaDBTopology) else str(uuid4())
         return replace(write, key=key)
 
-    @contextmanager
-    def unreachable(self) -> Iterator[None]:
+    def unreachable(self) -> AbstractContextManager[None]:
         """Refuse connections to the replica."""
-        self.proxy.cut()
-        try:
-            yield
-        finally:
-            self.proxy.heal()
+        return self.proxy.unreachable()
 
     @contextmanager
     def regressed(self) -> Iterator[None]:

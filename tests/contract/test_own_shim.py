@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,6 +16,7 @@ from examples import own_shim
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
     from antipode_testing import RedisTopology
 
@@ -55,13 +55,8 @@ class OwnContractStore(ContractStore):
             plain.hset(key, "lineage", text)
         self.topology.wait_replicated()
 
-    @contextmanager
-    def unreachable(self) -> Iterator[None]:
-        self.proxy.cut()
-        try:
-            yield
-        finally:
-            self.proxy.heal()
+    def unreachable(self) -> AbstractContextManager[None]:
+        return self.proxy.unreachable()
 
     def reconnect(self) -> None:
         self.writer.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,6 +17,7 @@ from antipode_testing._wait import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
     from antipode import Lineage, Promise, WriteId
 
@@ -119,14 +120,9 @@ class PostgreSQLContractStore(ContractStore):
         """A log of a system that is nobody's."""
         return replace(write, key="4711/1-0")
 
-    @contextmanager
-    def unreachable(self) -> Iterator[None]:
+    def unreachable(self) -> AbstractContextManager[None]:
         """Refuse connections to the standby."""
-        self.proxy.cut()
-        try:
-            yield
-        finally:
-            self.proxy.heal()
+        return self.proxy.unreachable()
 
     def reconnect(self) -> None:
         self.writer.close()

@@ -18,6 +18,7 @@ from antipode_testing import ContractStore, LagProxy, RedisTopology, ShimContrac
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
     from antipode import Promise
 
@@ -95,14 +96,9 @@ class RedisContractStore(ContractStore):
             plain.set(f"ap:{key}", digest(value) + b"|" + text.encode())
         self.topology.wait_replicated()
 
-    @contextmanager
-    def unreachable(self) -> Iterator[None]:
+    def unreachable(self) -> AbstractContextManager[None]:
         """Refuse connections to the replica."""
-        self.proxy.cut()
-        try:
-            yield
-        finally:
-            self.proxy.heal()
+        return self.proxy.unreachable()
 
     @contextmanager
     def regressed(self) -> Iterator[None]:
