@@ -5,20 +5,24 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.NullNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import com.fasterxml.jackson.databind.node.TextNode;
 import io.antipode.AntipodeException;
 import io.antipode.barrier.UnmetException;
 import io.antipode.lineage.Lineage;
 import io.antipode.lineage.LineageDecodeException;
+import io.antipode.propagation.OutgoingCall;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /** The conformance agent of the specification: answers each line of its standard input. */
@@ -29,6 +33,7 @@ public final class Agent {
   private final Scopes scopes = new Scopes();
   private final Stores stores = new Stores();
   private final Waits waits = new Waits();
+  private final Statistics statistics = new Statistics();
   private final PrintStream answers = new PrintStream(System.out, true, StandardCharsets.UTF_8);
 
   private Agent() {}
@@ -115,7 +120,8 @@ public final class Agent {
       case "script" -> Scripts.run(Values.argument(arguments, "script"));
       case "explain" -> explain(Values.text(arguments, "text"));
       case "configure" -> Configuration.configure(Values.argument(arguments, "settings"));
-      case "statistics" -> Stores.statistics();
+      case "statistics" -> statistics.now();
+      case "reset" -> reset(Values.argument(arguments, "settings"));
       case "open_scope" -> scopes.open(arguments);
       case "close_scope" -> scopes.close(arguments);
       case "lineage" -> scopes.lineage(arguments);
@@ -144,6 +150,18 @@ public final class Agent {
           HeaderVectors.judge(Values.text(arguments, "kind"), Values.argument(arguments, "given"));
       default -> throw AgentException.senseless("no operation " + operation);
     };
+  }
+
+  /** The next test begins. */
+  private JsonNode reset(JsonNode settings) {
+    List<String> left = Stream.concat(scopes.open().stream(), stores.open().stream()).toList();
+    if (!left.isEmpty()) {
+      throw AgentException.senseless("still open: " + String.join(", ", left));
+    }
+    Configuration.configure(settings);
+    OutgoingCall.forgetPeers();
+    statistics.reset();
+    return NullNode.instance;
   }
 
   private static JsonNode hello() {

@@ -9,6 +9,7 @@ import io.antipode.dynamodb.DynamoDbDecisions.Stands;
 import io.antipode.lineage.WriteId;
 import java.util.ArrayList;
 import java.util.Base64;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -18,6 +19,9 @@ import software.amazon.awssdk.services.dynamodb.model.AttributeValue;
 
 /** What the shim of DynamoDB decides without its service, in the form of the vectors. */
 final class DynamoDbVectors {
+  /** A microsecond that is later than every stamp. */
+  private static final long LATE_US = 1L << 53;
+
   private static final JsonNodeFactory JSON = JsonNodeFactory.instance;
 
   private DynamoDbVectors() {}
@@ -38,10 +42,10 @@ final class DynamoDbVectors {
     };
   }
 
-  private static ObjectNode poll(JsonNode given) {
+  /** What the regions have. */
+  private static Map<String, Map<String, Map<String, Stands>>> regions(JsonNode given) {
     Map<String, Map<String, Map<String, Stands>>> regions = new HashMap<>();
-    JsonNode server = given.path("server");
-    for (Map.Entry<String, JsonNode> region : server.path("regions").properties()) {
+    for (Map.Entry<String, JsonNode> region : given.properties()) {
       Map<String, Map<String, Stands>> tables = new HashMap<>();
       for (Map.Entry<String, JsonNode> table : region.getValue().properties()) {
         Map<String, Stands> items = new HashMap<>();
@@ -55,6 +59,18 @@ final class DynamoDbVectors {
       }
       regions.put(region.getKey(), tables);
     }
+    return regions;
+  }
+
+  private static ObjectNode poll(JsonNode given) {
+    JsonNode server = given.path("server");
+    List<Map<String, Map<String, Map<String, Stands>>>> polls = new ArrayList<>();
+    if (given.has("before")) {
+      polls.add(regions(given.path("before")));
+    }
+    polls.addAll(
+        Collections.nCopies(given.path("looks").asInt(1), regions(server.path("regions"))));
+    long now = given.has("now_us") ? Long.parseLong(given.path("now_us").asText()) : LATE_US;
     List<WriteId> writes = new ArrayList<>();
     for (JsonNode write : given.path("writes")) {
       ObjectNode whole = write.deepCopy();
@@ -63,8 +79,7 @@ final class DynamoDbVectors {
     ObjectNode value = JSON.objectNode();
     ArrayNode statuses = value.putArray("statuses");
     try {
-      DynamoDbDecisions.poll(
-              Values.text(server, "region"), regions, given.path("looks").asInt(1), writes)
+      DynamoDbDecisions.poll(Values.text(server, "region"), polls, writes, now)
           .forEach(status -> statuses.add(status.toString()));
     } catch (Exception error) { // Its own region answers.
       throw new IllegalStateException(error);

@@ -28,6 +28,7 @@ final class PostgreSqlVectors {
               .set("lineage", Values.json(PostgreSqlDecisions.cover(answer(given.path("asked")))));
       case "command" -> command(given);
       case "found" -> found(given);
+      case "named" -> named(given);
       default -> throw AgentException.unsupported("decisions about a " + kind + " of postgresql");
     };
   }
@@ -65,6 +66,19 @@ final class PostgreSqlVectors {
     Table2.Kept kept = Table2.kept("posts", texts, given.path("own").asBoolean());
     ObjectNode value = JSON.objectNode().put("match", kept.match());
     return value.set("lineage", Values.json(kept.lineage()));
+  }
+
+  private static ObjectNode named(JsonNode given) {
+    List<Map<String, String>> catalogue = new ArrayList<>();
+    for (JsonNode row : given.path("catalogue")) {
+      catalogue.add(Map.of("kind", Values.text(row, "kind"), "name", row.path("name").asText()));
+    }
+    List<String> functions = new ArrayList<>();
+    given.path("functions").forEach(name -> functions.add(name.asText()));
+    return JSON.objectNode()
+        .put(
+            "may_write",
+            PostgreSqlDecisions.mayWrite(Values.text(given, "command"), catalogue, functions));
   }
 
   private static ObjectNode command(JsonNode given) {

@@ -17,6 +17,7 @@ import io.antipode.request.Scope;
 import io.opentelemetry.context.Context;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ConcurrentHashMap;
@@ -51,6 +52,11 @@ final class Scopes {
     try (io.opentelemetry.context.Scope entered = held(request).context.makeCurrent()) {
       return action.call();
     }
+  }
+
+  /** Returns the handles of those that are open. */
+  Set<String> open() {
+    return open.keySet();
   }
 
   private Held held(JsonNode request) {

@@ -132,6 +132,7 @@ final class Scripts {
                 : ReadsFrom.PRIMARY,
             found.path("waitable").asBoolean(true),
             found.path("floors").asBoolean(),
+            found.path("polls").asBoolean(true),
             found.path("pinned").asBoolean(),
             found.path("push").asBoolean(),
             found.path("blocks").asBoolean(),

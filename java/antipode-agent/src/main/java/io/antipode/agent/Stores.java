@@ -1,7 +1,6 @@
 package io.antipode.agent;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.NullNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
@@ -9,18 +8,13 @@ import com.fasterxml.jackson.databind.node.TextNode;
 import io.antipode.Antipode;
 import io.antipode.barrier.BarrierOptions;
 import io.antipode.barrier.Barriers;
-import io.antipode.barrier.Shims;
 import io.antipode.lineage.Lineage;
 import io.antipode.lineage.Promise;
-import io.antipode.runtime.Counts;
-import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /** The shims that are open, and what is done by them. Thread-safe. */
@@ -39,7 +33,6 @@ final class Stores {
           "s3");
 
   private static final JsonNodeFactory JSON = JsonNodeFactory.instance;
-  private static final Path DESCRIPTORS = Path.of("/proc/self/fd");
 
   private final Map<String, OpenShim> open = new ConcurrentHashMap<>();
   private final AtomicInteger handles = new AtomicInteger();
@@ -104,6 +97,11 @@ final class Stores {
     open.remove(Values.text(request, "shim"));
     shim.close();
     return NullNode.instance;
+  }
+
+  /** Returns the handles of those that are open. */
+  Set<String> open() {
+    return open.keySet();
   }
 
   void closeAll() {
@@ -191,33 +189,5 @@ final class Stores {
         request.path("api").asText().equals("async")
             ? waits.await(request, Barriers.barrierAsync(options))
             : Barriers.barrier(options));
-  }
-
-  /** Returns counts, threads that poll stores, and connections. */
-  static JsonNode statistics() throws IOException {
-    ObjectNode value = JSON.objectNode();
-    ArrayNode metrics = value.putArray("metrics");
-    Counts.all()
-        .forEach(
-            (metric, number) ->
-                metrics.addArray().add(metric.name()).add(metric.datastore()).add(number));
-    ArrayNode watchers = value.putArray("watchers");
-    Shims.watchers().forEach(watchers::add);
-    return value.put("connections", sockets());
-  }
-
-  /** A virtual machine opens and closes other descriptors as it likes. */
-  private static long sockets() throws IOException {
-    try (Stream<Path> descriptors = Files.list(DESCRIPTORS)) {
-      return descriptors.filter(Stores::isSocket).count();
-    }
-  }
-
-  private static boolean isSocket(Path descriptor) {
-    try {
-      return Files.readSymbolicLink(descriptor).toString().startsWith("socket:");
-    } catch (IOException closed) {
-      return false;
-    }
   }
 }

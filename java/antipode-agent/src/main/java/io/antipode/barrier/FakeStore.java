@@ -25,6 +25,7 @@ public final class FakeStore extends Shim {
       ReadsFrom readsFrom,
       boolean isWaitable,
       boolean holdsReads,
+      boolean canPoll,
       boolean isPinned,
       boolean pushes,
       boolean blocks,
@@ -37,6 +38,7 @@ public final class FakeStore extends Shim {
             ReadsFrom.PRIMARY,
             true,
             false,
+            true,
             false,
             false,
             false,
@@ -188,6 +190,11 @@ public final class FakeStore extends Shim {
   @Override
   public boolean holdsReads() {
     return traits.holdsReads;
+  }
+
+  @Override
+  public boolean canPoll() {
+    return traits.canPoll;
   }
 
   @Override

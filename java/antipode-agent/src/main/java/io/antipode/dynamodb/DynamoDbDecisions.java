@@ -27,19 +27,20 @@ public final class DynamoDbDecisions {
   public record Stands(@Nullable Long stamp, String value) {}
 
   /**
-   * Returns what the last of so many polls of a region says of each write.
+   * Returns what the last of some polls of a region says of each write.
    *
-   * @param tables of each region that answers, the items of its tables by their keys
+   * @param polls what they find: of each region that answers, the items of its tables by their keys
+   * @param now the Unix microsecond of the polls
    */
   public static List<Status> poll(
       String region,
-      Map<String, Map<String, Map<String, Stands>>> tables,
-      int polls,
-      List<WriteId> writes)
+      List<Map<String, Map<String, Map<String, Stands>>>> polls,
+      List<WriteId> writes,
+      long now)
       throws Exception {
     Homes<Shown> homes = new Homes<>();
     Observation shown = Observation.of(region).build();
-    for (int poll = 0; poll < polls; poll++) {
+    for (Map<String, Map<String, Map<String, Stands>>> tables : polls) {
       shown =
           Look.at(
               region,
@@ -51,7 +52,8 @@ public final class DynamoDbDecisions {
                   throw new IOException("away");
                 }
                 return shown(found, items, wanted);
-              });
+              },
+              now);
     }
     return writes.stream().map(shown::status).toList();
   }

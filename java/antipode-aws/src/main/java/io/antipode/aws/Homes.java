@@ -25,6 +25,7 @@ public final class Homes<S> {
     private int due = FIRST_ASKED;
     private @Nullable S home;
     private String cause = "";
+    private boolean isSeen;
   }
 
   private final Map<WriteId, Missed<S>> missed =
@@ -47,6 +48,17 @@ public final class Homes<S> {
   public synchronized String cause(WriteId write) {
     Missed<S> held = missed.get(write);
     return held == null ? "" : held.cause;
+  }
+
+  /** Notes that a poll found what a write deletes. */
+  public synchronized void see(WriteId write) {
+    missed.computeIfAbsent(write, absent -> new Missed<>()).isSeen = true;
+  }
+
+  /** Returns whether a poll found what a write deletes. */
+  public synchronized boolean hasSeen(WriteId write) {
+    Missed<S> held = missed.get(write);
+    return held != null && held.isSeen;
   }
 
   /**

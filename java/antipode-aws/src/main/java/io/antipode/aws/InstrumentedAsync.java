@@ -54,7 +54,7 @@ final class InstrumentedAsync implements InvocationHandler {
   }
 
   private CompletableFuture<Object> called(Method method, AwsRequest request, Object... arguments) {
-    CompletableFuture<Object> made = new CompletableFuture<>();
+    ScopedFuture<Object> made = ScopedFuture.inCurrent();
     AwsCall call;
     try {
       call = interceptor.begin(request, false);
@@ -81,7 +81,7 @@ final class InstrumentedAsync implements InvocationHandler {
       Method method,
       AwsRequest request,
       AwsCall call,
-      CompletableFuture<Object> made,
+      ScopedFuture<Object> made,
       Object... arguments) {
     try {
       interceptor.prepare(call, request);
@@ -106,7 +106,7 @@ final class InstrumentedAsync implements InvocationHandler {
       Method method,
       AwsRequest request,
       AwsCall call,
-      CompletableFuture<Object> made,
+      ScopedFuture<Object> made,
       Object... arguments) {
     if (made.isDone()) {
       return;
@@ -123,13 +123,8 @@ final class InstrumentedAsync implements InvocationHandler {
     CompletableFuture<Object> unused =
         sent.whenComplete(
             (reply, error) -> {
-              if (error == null) {
-                made.complete(reply);
-              } else {
-                boolean isWrapped =
-                    error instanceof CompletionException && error.getCause() != null;
-                made.completeExceptionally(isWrapped ? error.getCause() : error);
-              }
+              boolean isWrapped = error instanceof CompletionException && error.getCause() != null;
+              made.ends(reply, isWrapped ? error.getCause() : error);
             });
     onCancel(made, () -> sent.cancel(true));
   }

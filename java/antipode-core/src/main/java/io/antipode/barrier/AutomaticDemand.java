@@ -162,7 +162,7 @@ final class AutomaticDemand extends Demand {
         return new Found(Set.of(), policies, unknown, null);
       }
       BarrierOptions asked = BarrierOptions.check().withOnly(shim.datastore()).atRead();
-      Plan plan = new Plan(lineage, asked, false, clock.now(), scope.own());
+      Plan plan = new Plan(lineage, asked, false, clock.now(), scope.own(), true);
       List<Outcome> settled =
           Stream.concat(
                   plan.settled.stream().filter(each -> each.status() != Status.EXCLUDED),

@@ -4,14 +4,11 @@ import io.antipode.AntipodeException;
 import io.antipode.ConfigurationException;
 import io.antipode.ReadBarriers;
 import io.antipode.lineage.Promise;
-import io.antipode.lineage.WriteId;
 import io.antipode.runtime.Counts;
 import io.opentelemetry.context.Context;
 import io.opentelemetry.context.Scope;
 import java.time.Duration;
-import java.util.Map;
 import java.util.Objects;
-import java.util.Set;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
@@ -137,7 +134,7 @@ public final class Barriers {
         await(call, comparison.await(), true);
         call.compared(comparison);
       }
-      Map<String, CompletableFuture<Set<WriteId>>> fences = call.askFences();
+      Fences fences = call.askFences();
       if (!fences.isEmpty()) {
         await(fences, call.fenceTimeout());
         call.raiseFences(fences);
@@ -152,11 +149,9 @@ public final class Barriers {
     return call.conclude();
   }
 
-  private static void await(Map<String, CompletableFuture<Set<WriteId>>> fences, Duration timeout)
-      throws InterruptedException {
+  private static void await(Fences fences, Duration timeout) throws InterruptedException {
     try {
-      CompletableFuture.allOf(fences.values().toArray(new CompletableFuture<?>[0]))
-          .get(timeout.toNanos(), TimeUnit.NANOSECONDS);
+      fences.all().get(timeout.toNanos(), TimeUnit.NANOSECONDS);
     } catch (ExecutionException | TimeoutException error) {
       Counts.LOG.log(Level.FINE, error, () -> "not all primaries reported their positions");
     }

@@ -29,8 +29,6 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.TreeSet;
-import java.util.concurrent.CompletableFuture;
-import java.util.logging.Level;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -100,7 +98,7 @@ final class Call {
 
   private Plan planned(Lineage lineage, boolean isOff) {
     Set<Promise.Name> own = scope == null ? Set.of() : scope.own();
-    return new Plan(lineage, options, isOff, clock.now(), own);
+    return new Plan(lineage, options, isOff, clock.now(), own, scope != null);
   }
 
   private Plan withoutDryRun(Lineage lineage) {
@@ -214,15 +212,8 @@ final class Call {
   }
 
   /** Begins to ask primaries for their positions, all at once. */
-  Map<String, CompletableFuture<Set<WriteId>>> askFences() {
-    Map<String, CompletableFuture<Set<WriteId>>> fences = new HashMap<>();
-    for (String datastore : plan.fenced.keySet()) {
-      Shims.of(datastore).stream()
-          .filter(Shim::canFence)
-          .findFirst()
-          .ifPresent(shim -> fences.put(datastore, shim.fencer().ask(fenceTimeout())));
-    }
-    return fences;
+  Fences askFences() {
+    return new Fences(plan.fenced.keySet(), fenceTimeout());
   }
 
   /** Returns how long to wait for them: the other half of the time is for polls. */
@@ -232,13 +223,12 @@ final class Call {
 
   /**
    * Waits for the positions that are there by now, in place of what was dropped. A primary that
-   * does not answer, or has no position, leaves the lineage incomplete, as it was.
+   * does not answer, or has no position, leaves the lineage incomplete, as it was: any of them may
+   * be the one that was written to.
    */
-  void raiseFences(Map<String, CompletableFuture<Set<WriteId>>> fences) {
-    fences.forEach(
-        (datastore, fence) -> {
-          fence.cancel(false);
-          Set<WriteId> writes = position(datastore, fence);
+  void raiseFences(Fences fences) {
+    fences.end(
+        (datastore, writes) -> {
           if (writes.isEmpty()) { // A primary that has lost everything says so in the same way.
             Counts.count("fence_failed", datastore);
             return;
@@ -251,15 +241,6 @@ final class Call {
             wait.defer(writes);
           }
         });
-  }
-
-  private static Set<WriteId> position(String datastore, CompletableFuture<Set<WriteId>> fence) {
-    try {
-      return fence.join();
-    } catch (RuntimeException error) { // The barrier then fails as it would without fences.
-      Counts.LOG.log(Level.WARNING, error, () -> "no fence from the primary of " + datastore);
-      return Set.of();
-    }
   }
 
   Wait await() {

@@ -166,16 +166,22 @@ public final class Floor {
     return demands.stream().allMatch(Demand::isProved);
   }
 
-  /** Waits until a watcher sees what no server has shown yet; null for none, and for no time. */
-  void await(@Nullable Watcher watcher) throws InterruptedException {
+  /**
+   * Waits until a watcher sees what no server has shown yet; null for none, and for no time.
+   *
+   * @param longest after which it waits no more
+   */
+  void await(@Nullable Watcher watcher, Duration longest) throws InterruptedException {
     if (watcher == null) {
       return;
     }
+    long startedNs = clock.nanoTime();
     for (Demand each : demands) {
       if (!each.isProved()) {
         Hint hint = new Hint(watcher, each.wanted());
+        Duration most = longest.minusNanos(clock.nanoTime() - startedNs);
         try {
-          spend(each, hint::await);
+          spend(each, left -> hint.await(left.compareTo(most) < 0 ? left : most));
         } finally {
           hint.cancel();
         }
@@ -456,7 +462,7 @@ public final class Floor {
    * @throws StaleSnapshotException the given one
    */
   public void failSnapshot(StaleSnapshotException error, Predicate<Floor> shows) {
-    if (demands.stream().anyMatch(Demand::moves)) {
+    if (demands.stream().anyMatch(each -> each.isAutomatic() && each.isThrown())) {
       throw error;
     }
     List<Demand> called = demands.stream().filter(each -> !each.isAutomatic()).toList();

@@ -1,9 +1,6 @@
 package io.antipode.barrier;
 
-import io.antipode.lineage.WriteId;
 import java.time.Duration;
-import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
@@ -51,7 +48,7 @@ final class FutureCall {
 
   /** Asks primaries for their positions, and waits once they are there, or too late. */
   private void fence() {
-    Map<String, CompletableFuture<Set<WriteId>>> fences = call.askFences();
+    Fences fences = call.askFences();
     if (fences.isEmpty()) {
       await();
       return;
@@ -62,10 +59,8 @@ final class FutureCall {
               call.raiseFences(fences);
               await();
             },
-            () -> fences.values().forEach(fence -> fence.cancel(false)));
-    CompletableFuture<Void> all =
-        CompletableFuture.allOf(fences.values().toArray(new CompletableFuture<?>[0]));
-    CompletableFuture<Void> unused = all.whenComplete((nothing, error) -> step.endSoon());
+            fences::cancel);
+    CompletableFuture<Void> unused = fences.all().whenComplete((nothing, error) -> step.endSoon());
     step.endAfter(call.fenceTimeout());
   }
 

@@ -26,6 +26,7 @@ final class Plan {
   private final Lineage lineage;
   private final BarrierOptions options;
   private final boolean isOff;
+  private final boolean isScoped;
   private final Instant now;
 
   /** What to wait for, now or at the read, by datastore. */
@@ -45,12 +46,20 @@ final class Plan {
    *
    * @param own the promises that who waits is about to fulfil
    * @param isOff whether nothing is waited for
+   * @param isScoped whether floors can be left
    */
-  Plan(Lineage lineage, BarrierOptions options, boolean isOff, Instant now, Set<Promise.Name> own) {
+  Plan(
+      Lineage lineage,
+      BarrierOptions options,
+      boolean isOff,
+      Instant now,
+      Set<Promise.Name> own,
+      boolean isScoped) {
     this.lineage = lineage;
     this.options = options;
     this.isOff = isOff;
     this.now = now;
+    this.isScoped = isScoped;
     Map<String, Way> ways = new HashMap<>();
     for (WriteId write : lineage.writes()) {
       take(write, ways.computeIfAbsent(write.datastore(), this::wayOfWrites));
@@ -122,9 +131,7 @@ final class Plan {
       return Way.NOT_WAITABLE;
     }
     boolean canWait =
-        options.isAtRead()
-            ? shims.stream().anyMatch(Shim::holdsReads)
-            : Shims.looking(datastore) != null;
+        options.isAtRead() ? shims.stream().anyMatch(Shim::holdsReads) : looking(datastore) != null;
     return canWait ? Way.WAITED_FOR : Way.CANNOT_WAIT;
   }
 
@@ -163,8 +170,22 @@ final class Plan {
     if (options.isAtRead()) {
       return shims.stream().anyMatch(shim -> shim.holdsReads() && shim.pollsForPromises());
     }
-    Shim looking = Shims.looking(promise.datastore());
+    Shim looking = looking(promise.datastore());
     return looking != null && looking.pollsForPromises();
+  }
+
+  /**
+   * Returns the shim to wait at now. A primary stands for replicas that cannot be polled only where
+   * a floor is left for their reads.
+   */
+  private @Nullable Shim looking(String datastore) {
+    Shim looking = Shims.looking(datastore);
+    boolean isEnough =
+        looking == null
+            || looking.readsFrom() == ReadsFrom.REPLICA
+            || isScoped
+            || !Shims.readsElsewhere(datastore);
+    return isEnough ? looking : null;
   }
 
   /** An item of an unknown kind may be a dependency, unless its kind is a digit. */

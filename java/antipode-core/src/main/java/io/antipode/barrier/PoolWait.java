@@ -1,5 +1,6 @@
 package io.antipode.barrier;
 
+import java.time.Duration;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -18,6 +19,11 @@ public final class PoolWait {
     /** Takes a connection. */
     C take() throws E;
 
+    /** Returns for how long a caller may be kept before it has a connection. */
+    default Duration longest() {
+      return FOR_EVER;
+    }
+
     /**
      * Looks once on a connection that was taken, without waiting.
      *
@@ -29,6 +35,9 @@ public final class PoolWait {
     void giveBack(C connection) throws E;
   }
 
+  /** Of a pool that has no limit. */
+  public static final Duration FOR_EVER = Duration.ofNanos(Long.MAX_VALUE);
+
   private PoolWait() {}
 
   /**
@@ -38,7 +47,7 @@ public final class PoolWait {
   public static void await(Shim client) throws InterruptedException {
     Floor floor = pending(client);
     if (floor != null) {
-      floor.await(Shims.sharedWatcher(client));
+      floor.await(Shims.sharedWatcher(client), FOR_EVER);
     }
   }
 
@@ -50,7 +59,8 @@ public final class PoolWait {
   /**
    * Takes a connection for the next read of a client. It first waits on the library's own
    * connection to that server, where there is one. A connection that leads elsewhere, and shows
-   * less, goes back to its pool, and the wait is repeated, until the time of the read is up.
+   * less, goes back to its pool, and the wait is repeated, until the time of the read is up, or
+   * that of the pool's own: then the read goes on waiting on its connection.
    */
   public static <C, E extends Exception> C take(Shim client, Pool<C, E> pool)
       throws E, InterruptedException {
@@ -58,17 +68,21 @@ public final class PoolWait {
     if (floor == null) {
       return pool.take();
     }
-    floor.await(Shims.sharedWatcher(client));
-    Pacer pacer = new Pacer();
+    Duration longest = pool.longest();
     long started = floor.clock().nanoTime();
+    floor.await(Shims.sharedWatcher(client), longest);
+    Pacer pacer = new Pacer();
     while (true) {
       C connection = pool.take();
-      Observation shown = floor.left().isZero() ? null : pool.look(connection, floor);
+      boolean isOver = floor.clock().nanoTime() - started >= longest.toNanos();
+      Observation shown = isOver || floor.left().isZero() ? null : pool.look(connection, floor);
       if (shown == null || floor.mayKeep(shown)) {
         return connection;
       }
       pool.giveBack(connection);
-      floor.pause(pacer.pause(floor.clock().nanoTime() - started));
+      Duration pause = pacer.pause(floor.clock().nanoTime() - started);
+      long leftNs = longest.toNanos() - (floor.clock().nanoTime() - started);
+      floor.pause(pause.toNanos() < leftNs ? pause : Duration.ofNanos(Math.max(leftNs, 0)));
     }
   }
 }

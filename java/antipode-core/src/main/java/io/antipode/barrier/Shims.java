@@ -2,6 +2,8 @@ package io.antipode.barrier;
 
 import io.antipode.ConfigurationException;
 import java.util.ArrayList;
+import java.util.Collection;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -76,6 +78,21 @@ public final class Shims {
         .toList();
   }
 
+  /**
+   * Returns the shims that reach a primary of a datastore, one for each server. Several where a
+   * fail-over left a client at the old primary, which may still answer as one.
+   */
+  static Collection<Shim> primaries(String datastore) {
+    Map<Object, Shim> found = new LinkedHashMap<>();
+    for (Shim shim : of(datastore)) {
+      if (shim.canFence()) {
+        Object server = shim.server();
+        found.putIfAbsent(server == null ? shim : server, shim);
+      }
+    }
+    return found.values();
+  }
+
   static boolean anyIsWaitable() {
     return SHIMS.values().stream().flatMap(List::stream).anyMatch(Shim::isWaitable);
   }
@@ -102,6 +119,16 @@ public final class Shims {
               + "wait at the read, or give each its own datastore name");
     }
     return servers.isEmpty() ? null : servers.get(0);
+  }
+
+  /**
+   * Returns whether a client here reads replicas of which only a read shows which one answers. What
+   * a primary shows proves nothing of them: their reads wait, by floors.
+   */
+  static boolean readsElsewhere(String datastore) {
+    return of(datastore).stream()
+        .anyMatch(
+            shim -> shim.readsFrom() == ReadsFrom.REPLICA && shim.holdsReads() && !shim.canPoll());
   }
 
   /** Returns what polls the server that a client reads from; null where another may be polled. */

@@ -17,8 +17,10 @@ import io.opentelemetry.context.ImplicitContextKeyed;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -361,17 +363,23 @@ public final class Scope implements ImplicitContextKeyed {
   private void sample() {
     sampling.lock();
     try {
-      for (List<Supplier<Lineage>> all = deferred; !all.isEmpty(); all = deferred) {
-        Supplier<Lineage> first = all.get(0);
+      Set<Supplier<Lineage>> asked = Collections.newSetFromMap(new IdentityHashMap<>());
+      for (Supplier<Lineage> next = next(asked); next != null; next = next(asked)) {
+        Supplier<Lineage> first = next;
+        boolean isLast = !(first instanceof Standing standing) || standing.isOver();
         enter(first.get());
         synchronized (lock) {
           // Only now: until it is in, who asks for the lineage waits for it.
-          deferred = deferred.stream().filter(each -> each != first).toList();
+          deferred = deferred.stream().filter(each -> each != first || !isLast).toList();
         }
       }
     } finally {
       sampling.unlock();
     }
+  }
+
+  private @Nullable Supplier<Lineage> next(Set<Supplier<Lineage>> asked) {
+    return deferred.stream().filter(asked::add).findFirst().orElse(null);
   }
 
   // Attachments.

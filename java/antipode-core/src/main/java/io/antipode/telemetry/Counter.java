@@ -71,6 +71,10 @@ public record Counter(String name, String unit, String attribute) {
     add("fence_failed", "failed_fences", "fence");
     add("blocked_loop", "blocked_loops", "barrier");
     add("unknown_store", "unknown_stores", "barrier");
+    add("client_not_made", "clients_not_made", "barrier");
+    add("floor_unused", "unused_floors", "request");
+    add("two_names", "stores_with_two_names", "barrier");
+    add("unnamed_client", "unnamed_clients", "client");
     add("promise_abandoned", "abandoned_promises", "promise");
     add("unknown_function", "unknown_functions", "statement");
     add("promise_fulfilled_first", "kept_promises", "promise");

@@ -30,7 +30,8 @@ final class Consistent {
       return refusal("Scan", scan.consistentRead(), scan.indexName());
     }
     if (request instanceof ExecuteStatementRequest statement) {
-      return refusal("ExecuteStatement", statement.consistentRead(), null);
+      return refusal(
+          "ExecuteStatement", statement.consistentRead(), Statement.indexOf(statement.statement()));
     }
     List<@Nullable String> refusals =
         request instanceof BatchGetItemRequest batch
@@ -40,7 +41,11 @@ final class Consistent {
             : request instanceof BatchExecuteStatementRequest batch
                 ? batch.statements().stream()
                     .<@Nullable String>map(
-                        each -> refusal("BatchExecuteStatement", each.consistentRead(), null))
+                        each ->
+                            refusal(
+                                "BatchExecuteStatement",
+                                each.consistentRead(),
+                                Statement.indexOf(each.statement())))
                     .toList()
                 : List.of();
     return refusals.stream().filter(Objects::nonNull).findFirst().orElse(null);

@@ -47,21 +47,30 @@ final class Look {
   private final String region;
   private final Homes<Shown> homes;
   private final Reading reading;
+  private final long now;
   private final Map<WriteId, Place> places = new LinkedHashMap<>();
   private final Map<WriteId, Status> statuses = new HashMap<>();
   private final Map<Item, Shown> here = new HashMap<>();
 
-  private Look(String region, Homes<Shown> homes, Reading reading) {
+  private Look(String region, Homes<Shown> homes, Reading reading, long now) {
     this.region = region;
     this.homes = homes;
     this.reading = reading;
+    this.now = now;
   }
 
-  /** Returns what a region shows of writes. */
+  /** Returns what a region shows of writes now. */
   static Observation at(
       String region, Collection<WriteId> writes, Homes<Shown> homes, Reading reading)
       throws Exception {
-    Look look = new Look(region, homes, reading);
+    return at(region, writes, homes, reading, Stamps.now());
+  }
+
+  /** Returns what a region shows of writes at a Unix microsecond. */
+  static Observation at(
+      String region, Collection<WriteId> writes, Homes<Shown> homes, Reading reading, long now)
+      throws Exception {
+    Look look = new Look(region, homes, reading, now);
     for (WriteId write : writes) {
       @Nullable Place place = Place.parse(write.key());
       if (place == null) {
@@ -192,21 +201,31 @@ final class Look {
               write,
               shown == null
                   ? Status.UNKNOWN_LOG
-                  : judge(
-                      write.version(), shown, homes.said(write), place.region().equals(region)));
+                  : judge(write, shown, place.region().equals(region)));
         });
+  }
+
+  /** Returns whether what a write deleted has come: one poll saw it, or it was long ago. */
+  private boolean hasArrived(WriteId write, Shown shown) {
+    if (!Stamps.isDeletion(write.version())) {
+      return true;
+    }
+    if (shown.isPresent()) {
+      homes.see(write);
+    }
+    return homes.hasSeen(write) || Stamps.isSettled(write.version(), now);
   }
 
   /**
    * Returns what a region shows of a write.
    *
-   * @param version the write's stamp
    * @param here what the region that is polled has
-   * @param home what the region that took the write has; null where it was not asked, or was away
-   * @param isHome whether they are one region
+   * @param isHome whether it is the one that took the write
    */
-  private static Status judge(long version, Shown here, @Nullable Shown home, boolean isHome) {
-    if (here.isOf(version)) {
+  private Status judge(WriteId write, Shown here, boolean isHome) {
+    long version = write.version();
+    boolean hasArrived = hasArrived(write, here);
+    if (here.isOf(version) && (isHome || hasArrived)) {
       return Status.VISIBLE;
     }
     if (isHome) { // Whatever is there instead came after the write, which was acknowledged.
@@ -215,6 +234,7 @@ final class Look {
     if (here.stamp() != null && Stamps.supersedes(here.stamp(), version)) {
       return Status.SUPERSEDED;
     }
+    @Nullable Shown home = homes.said(write); // Null where it was not asked, or was away.
     boolean isKnown = home != null && !home.isOf(version) && here.isSame(home);
     return isKnown ? Status.SUPERSEDED : Status.NOT_YET;
   }

@@ -24,6 +24,12 @@ final class Stamps {
   /** Clocks of writers differ by less: of two stamps further apart the larger is the later. */
   private static final long SKEW_US = 1_000_000;
 
+  /**
+   * A deletion that is younger may not have been seen where its item is not there: that which it
+   * deleted may have to arrive yet. Items usually reach other regions within a second.
+   */
+  private static final long ARRIVES_US = 2_000_000;
+
   private final LongSupplier clock;
   private final int process;
   private long last;
@@ -39,7 +45,8 @@ final class Stamps {
     this.process = process;
   }
 
-  private static long now() {
+  /** Returns the Unix microsecond of now. */
+  static long now() {
     Instant now = Time.now();
     return now.getEpochSecond() * 1_000_000 + now.getNano() / 1_000;
   }
@@ -70,6 +77,11 @@ final class Stamps {
   /** Returns whether a stamp is of a deletion: no item has it. */
   static boolean isDeletion(long stamp) {
     return (stamp & 1) == 1;
+  }
+
+  /** Returns whether what a write found at home has reached other regions by a microsecond. */
+  static boolean isSettled(long stamp, long now) {
+    return now - micros(stamp) >= ARRIVES_US;
   }
 
   /**

@@ -54,6 +54,9 @@ record Statement(
   /** A comparison of an attribute with a value. */
   private static final int COMPARED = 3;
 
+  /** What is no part of any statement that is understood. */
+  private static final String UNKNOWN = "unknown";
+
   /**
    * A part of a statement.
    *
@@ -107,7 +110,7 @@ record Statement(
       return null;
     }
     List<Token> tokens = tokens(text);
-    if (tokens.size() < COMPARED) {
+    if (tokens.size() < COMPARED || tokens.get(tokens.size() - 1).kind.equals(UNKNOWN)) {
       return null;
     }
     Token verb = tokens.get(0);
@@ -127,7 +130,18 @@ record Statement(
         : null;
   }
 
-  /** Returns the parts of a statement; none where one of them is not known. */
+  /** Returns the index that {@code FROM "table"."index"} names; null where it reads none. */
+  static @Nullable String indexOf(@Nullable String text) {
+    List<Token> tokens = text == null ? List.of() : tokens(text);
+    for (int at = 0; at + COMPARED < tokens.size(); at++) {
+      if (tokens.get(at).kind.equals("word") && tokens.get(at).is("FROM")) {
+        return tokens.get(at + 2).text.equals(".") ? tokens.get(at + 3).named() : null;
+      }
+    }
+    return null;
+  }
+
+  /** Returns the parts of a statement; one that is not known is the last. */
   private static List<Token> tokens(String text) {
     List<Token> tokens = new ArrayList<>();
     Matcher matcher = TOKEN.matcher(text);
@@ -136,7 +150,8 @@ record Statement(
     int end = text.stripTrailing().length();
     for (int at = 0; at < end; at = matcher.end()) {
       if (!matcher.region(at, text.length()).lookingAt()) {
-        return List.of();
+        tokens.add(new Token(UNKNOWN, "", at, depth, marks));
+        return tokens;
       }
       String kind =
           KINDS.stream().filter(each -> matcher.group(each) != null).findFirst().orElse("sign");

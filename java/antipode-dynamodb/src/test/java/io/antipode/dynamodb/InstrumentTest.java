@@ -324,6 +324,24 @@ class InstrumentTest {
     }
   }
 
+  /** What follows a call in its future is of the same request, in whichever thread it runs. */
+  @Test
+  void whatFollowsAnAsynchronousWriteIsOfItsRequest() throws Exception {
+    Map<String, AttributeValue> other = Map.of("id", AttributeValue.fromS("2"));
+    try (PlainServer server = new PlainServer();
+        DynamoDbShim shim = shim(server);
+        DynamoDbAsyncClient client = shim.instrument(server.client(DynamoDbAsyncClient.builder()));
+        ScopeBlock scope = Antipode.scope()) {
+      PutItemResponse unused =
+          client
+              .putItem(one -> one.tableName("posts").item(POST))
+              .thenApply(reply -> reply)
+              .thenComposeAsync(reply -> client.putItem(one -> one.tableName("posts").item(other)))
+              .join();
+      assertThat(Antipode.current().writes()).hasSize(2);
+    }
+  }
+
   /** No thread of the application's waits until its region shows what a barrier wants. */
   @Test
   void anAsynchronousReadReturnsWhileItIsHeldBack() throws Exception {

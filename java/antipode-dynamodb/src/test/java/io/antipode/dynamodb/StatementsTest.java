@@ -15,9 +15,11 @@ import org.junit.jupiter.api.Test;
 import software.amazon.awssdk.services.dynamodb.DynamoDbAsyncClient;
 import software.amazon.awssdk.services.dynamodb.DynamoDbClient;
 import software.amazon.awssdk.services.dynamodb.model.AttributeValue;
+import software.amazon.awssdk.services.dynamodb.model.BatchExecuteStatementRequest;
 import software.amazon.awssdk.services.dynamodb.model.BatchStatementRequest;
 import software.amazon.awssdk.services.dynamodb.model.BatchStatementResponse;
 import software.amazon.awssdk.services.dynamodb.model.DynamoDbException;
+import software.amazon.awssdk.services.dynamodb.model.ExecuteStatementRequest;
 import software.amazon.awssdk.services.dynamodb.model.ExecuteStatementResponse;
 import software.amazon.awssdk.services.dynamodb.model.ParameterizedStatement;
 
@@ -283,6 +285,36 @@ class StatementsTest {
                       .isInstanceOf(DynamoDbException.class));
       assertThat(sent(server)).contains("VALUE {'_ap': ");
       assertThat(lineage.isEmpty()).isTrue();
+    }
+  }
+
+  /**
+   * With a barrier behind it a read of an index would be refused if consistent, and stale if not.
+   */
+  @Test
+  void aStatementOfAnIndexIsRefusedAsItIs() {
+    for (String text :
+        List.of(
+            "SELECT * FROM \"posts\".\"by-text\" WHERE \"text\" = 'a'",
+            "select \"from\" from posts . \"by-text\" where text = 'x FROM y' -- what is this")) {
+      ExecuteStatementRequest one = ExecuteStatementRequest.builder().statement(text).build();
+      BatchStatementRequest part = BatchStatementRequest.builder().statement(text).build();
+      BatchExecuteStatementRequest batch =
+          BatchExecuteStatementRequest.builder().statements(part).build();
+      assertThat(Consistent.refusal(one)).contains("'by-text'");
+      assertThat(Consistent.refusal(batch)).contains("'by-text'");
+      assertThat(Consistent.refusal(one.toBuilder().consistentRead(true).build())).isNull();
+    }
+  }
+
+  /** Neither a path nor a text makes the name of an index. */
+  @Test
+  void aStatementOfATableIsConsistent() {
+    for (String text :
+        List.of(
+            "SELECT * FROM posts WHERE a.b = ' FROM c.d'", "SELECT a.b FROM posts", "SELECT ")) {
+      ExecuteStatementRequest one = ExecuteStatementRequest.builder().statement(text).build();
+      assertThat(Consistent.refusal(one)).isNull();
     }
   }
 }

@@ -10,6 +10,7 @@ import java.sql.Connection;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.stream.IntStream;
@@ -33,6 +34,9 @@ import org.jspecify.annotations.Nullable;
  */
 public abstract class BorrowedConnection
     implements QueryExecutionListener, MethodExecutionListener {
+  /** Whether it is the library that unwraps a connection, in this thread; null for no. */
+  private static final ThreadLocal<@Nullable Boolean> OWN = new ThreadLocal<>();
+
   private final Shim shim;
 
   /** Of the pool that lends it. */
@@ -48,6 +52,12 @@ public abstract class BorrowedConnection
   private final ReentrantLock using = new ReentrantLock();
 
   private boolean isClosed;
+
+  /** Hears how long statements may take; null for a connection of no pool. */
+  private @Nullable WaitLimits limits;
+
+  /** How long the application was kept before it had the connection, until its first read. */
+  private Duration waited = Duration.ZERO;
 
   /**
    * Observes a connection.
@@ -95,7 +105,10 @@ public abstract class BorrowedConnection
   /** It gave the connection back; nothing is observed from now on. */
   protected abstract void afterEnd();
 
-  /** The application has the driver's own connection: its calls there are not observed. */
+  /**
+   * The application is about to have an object of the driver's own that can send: the connection,
+   * or what leads to it. What it does there is not observed, until it gives the connection back.
+   */
   protected void unwrapped() {}
 
   /** A statement was closed, with what the application has not read of its results. */
@@ -165,7 +178,8 @@ public abstract class BorrowedConnection
   protected final void hold(@Nullable Statement statement, Holding holding) {
     try {
       int kept = driver().getNetworkTimeout();
-      HeldCall read = new HeldCall(shim, places, statement);
+      HeldCall read = new HeldCall(shim, places, statement, waited);
+      waited = Duration.ZERO;
       waiting = read;
       try {
         holding.hold(read);
@@ -182,6 +196,16 @@ public abstract class BorrowedConnection
     } catch (Exception error) {
       throw thrown(error);
     }
+  }
+
+  /** Lets a pool hear how long the application lets statements take. */
+  final void reports(WaitLimits pools) {
+    limits = pools;
+  }
+
+  /** The application was kept for so long before it had the connection. */
+  final void waited(Duration before) {
+    waited = before;
   }
 
   /** Lets the driver wait for replies as long as the application has it. */
@@ -269,9 +293,12 @@ public abstract class BorrowedConnection
       beforeEnd(name.equals("close"));
       return;
     }
-    if (name.equals("unwrap") && call.getTarget() instanceof Connection) {
-      unwrapped();
+    if (name.equals("unwrap")) {
+      unwraps();
       return;
+    }
+    if (name.equals("setQueryTimeout") && limits != null) {
+      limits.limited((Integer) call.getMethodArgs()[0]);
     }
     Called called = Called.of(call);
     if (called != null) {
@@ -306,6 +333,23 @@ public abstract class BorrowedConnection
     Called called = Called.of(call);
     if (called != null) {
       over(called, call.getThrown());
+    }
+  }
+
+  /** An object of the driver's own is about to leave that can send, or leads to one. */
+  final void unwraps() {
+    if (!isClosed && OWN.get() == null) {
+      unwrapped();
+    }
+  }
+
+  /** Returns the driver's own of a connection, for the library, which observes what it sends. */
+  public static <T> T unwrapped(Connection connection, Class<T> type) throws SQLException {
+    OWN.set(true);
+    try {
+      return connection.unwrap(type);
+    } finally {
+      OWN.remove();
     }
   }
 

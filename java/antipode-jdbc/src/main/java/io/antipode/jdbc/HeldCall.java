@@ -23,13 +23,17 @@ public final class HeldCall {
   /** The application's; null for a read that has none. */
   private final @Nullable Statement statement;
 
+  /** How long the application was kept before it had the connection. */
+  private final Duration waited;
+
   private volatile @Nullable HeldRead held;
   private volatile boolean isCancelled;
 
-  HeldCall(Shim shim, Places places, @Nullable Statement statement) {
+  HeldCall(Shim shim, Places places, @Nullable Statement statement, Duration waited) {
     this.shim = shim;
     this.places = places;
     this.statement = statement;
+    this.waited = waited;
   }
 
   /** Ends it, if the application cancels its statement, in another thread. */
@@ -59,7 +63,7 @@ public final class HeldCall {
       return;
     }
     long limit = timeout();
-    long untilNs = System.nanoTime() + limit;
+    long untilNs = System.nanoTime() + limit - waited.toNanos();
     try (HeldRead read = floor.hold(shim, places)) {
       held = read;
       for (Duration pause = take(poll, read); pause != null; pause = take(poll, read)) {

@@ -5,20 +5,28 @@ import io.antipode.barrier.Observation;
 import io.antipode.barrier.Places;
 import io.antipode.barrier.PoolWait;
 import io.antipode.barrier.Shim;
+import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
+import java.sql.CallableStatement;
 import java.sql.Connection;
 import java.sql.DatabaseMetaData;
+import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.sql.Statement;
+import java.time.Duration;
 import java.util.Set;
 import javax.sql.DataSource;
 import net.ttddyy.dsproxy.ConnectionIdManager;
 import net.ttddyy.dsproxy.ConnectionInfo;
 import net.ttddyy.dsproxy.proxy.ProxyConfig;
 import net.ttddyy.dsproxy.proxy.ProxyJdbcObject;
+import net.ttddyy.dsproxy.proxy.jdk.CallableStatementInvocationHandler;
 import net.ttddyy.dsproxy.proxy.jdk.ConnectionInvocationHandler;
 import net.ttddyy.dsproxy.proxy.jdk.JdkJdbcProxyFactory;
+import net.ttddyy.dsproxy.proxy.jdk.PreparedStatementInvocationHandler;
+import net.ttddyy.dsproxy.proxy.jdk.StatementInvocationHandler;
 import net.ttddyy.dsproxy.support.ProxyDataSource;
 import org.jspecify.annotations.Nullable;
 
@@ -55,11 +63,12 @@ public final class InstrumentedPool {
 
   /** Returns a pool whose connections are observed, on behalf of a shim. */
   public static DataSource of(DataSource pool, Shim shim, Lending lending) {
-    Pool instrumented = new Pool(pool, shim);
+    WaitLimits limits = new WaitLimits(pool);
+    Pool instrumented = new Pool(pool, shim, limits);
     Places places = Places.of(() -> PoolProperties.size(pool));
     instrumented.setProxyConfig(
         ProxyConfig.Builder.create()
-            .jdbcProxyFactory(new Connections(lending, places))
+            .jdbcProxyFactory(new Connections(lending, places, limits))
             .connectionIdManager(UNNUMBERED)
             .build());
     return instrumented;
@@ -77,20 +86,22 @@ public final class InstrumentedPool {
   /** The pool, as the application has it. */
   private static final class Pool extends ProxyDataSource {
     private final Shim shim;
+    private final WaitLimits limits;
 
-    Pool(DataSource pool, Shim shim) {
+    Pool(DataSource pool, Shim shim, WaitLimits limits) {
       super(pool);
       this.shim = shim;
+      this.limits = limits;
     }
 
     @Override
     public Connection getConnection() throws SQLException {
-      return taken(shim, super::getConnection);
+      return taken(shim, limits, super::getConnection);
     }
 
     @Override
     public Connection getConnection(String user, String password) throws SQLException {
-      return taken(shim, () -> super.getConnection(user, password));
+      return taken(shim, limits, () -> super.getConnection(user, password));
     }
 
     @Override
@@ -109,19 +120,27 @@ public final class InstrumentedPool {
   }
 
   /** Lets a read that has to wait do so before it keeps a connection for which others wait. */
-  private static Connection taken(Shim shim, Taking pool) throws SQLException {
+  private static Connection taken(Shim shim, WaitLimits limits, Taking pool) throws SQLException {
+    long startedNs = System.nanoTime();
     try {
       return PoolWait.take(
           shim,
           new PoolWait.Pool<Connection, SQLException>() {
             @Override
             public Connection take() throws SQLException {
-              return pool.take();
+              Connection connection = pool.take();
+              borrowed(connection).waited(Duration.ofNanos(System.nanoTime() - startedNs));
+              return connection;
+            }
+
+            @Override
+            public Duration longest() {
+              return limits.longest();
             }
 
             @Override
             public @Nullable Observation look(Connection connection, Floor floor) {
-              return ((Calls) Proxy.getInvocationHandler(connection)).borrowed.poll(floor);
+              return borrowed(connection).poll(floor);
             }
 
             @Override
@@ -135,14 +154,20 @@ public final class InstrumentedPool {
     }
   }
 
+  private static BorrowedConnection borrowed(Connection connection) {
+    return ((Calls) Proxy.getInvocationHandler(connection)).borrowed;
+  }
+
   /** Makes the connections of a pool. */
   private static final class Connections extends JdkJdbcProxyFactory {
     private final Lending lending;
     private final Places places;
+    private final WaitLimits limits;
 
-    Connections(Lending lending, Places places) {
+    Connections(Lending lending, Places places, WaitLimits limits) {
       this.lending = lending;
       this.places = places;
+      this.limits = limits;
     }
 
     @Override
@@ -166,6 +191,7 @@ public final class InstrumentedPool {
 
     private Connection lent(Connection connection, ConnectionInfo info) {
       BorrowedConnection borrowed = lending.lend(connection, places);
+      borrowed.reports(limits);
       ProxyConfig config =
           ProxyConfig.Builder.create()
               .jdbcProxyFactory(new Results(borrowed))
@@ -200,9 +226,35 @@ public final class InstrumentedPool {
     @Override
     public @Nullable Object invoke(Object proxy, Method method, Object @Nullable [] args)
         throws Throwable {
+      if (method.getName().equals("getTarget")) {
+        borrowed.unwraps();
+      }
       Object result = super.invoke(proxy, method, args);
       return result instanceof DatabaseMetaData metadata
           ? Metadata.of(metadata, (Connection) proxy, borrowed)
+          : result;
+    }
+  }
+
+  /** Calls of a statement: its results lead back to it, not to the driver's. */
+  private static final class StatementCalls implements InvocationHandler {
+    private final InvocationHandler calls;
+    private final BorrowedConnection borrowed;
+
+    StatementCalls(InvocationHandler calls, BorrowedConnection borrowed) {
+      this.calls = calls;
+      this.borrowed = borrowed;
+    }
+
+    @Override
+    public @Nullable Object invoke(Object proxy, Method method, Object @Nullable [] args)
+        throws Throwable {
+      if (method.getName().equals("getTarget")) {
+        borrowed.unwraps();
+      }
+      Object result = calls.invoke(proxy, method, args);
+      return result instanceof ResultSet rows
+          ? LentRows.of(rows, (Statement) proxy, borrowed)
           : result;
     }
   }
@@ -213,6 +265,47 @@ public final class InstrumentedPool {
 
     Results(BorrowedConnection borrowed) {
       this.borrowed = borrowed;
+    }
+
+    @Override
+    public Statement createStatement(
+        Statement statement, ConnectionInfo info, Connection connection, ProxyConfig config) {
+      return lent(
+          Statement.class, new StatementInvocationHandler(statement, info, connection, config));
+    }
+
+    @Override
+    public PreparedStatement createPreparedStatement(
+        PreparedStatement statement,
+        String query,
+        ConnectionInfo info,
+        Connection connection,
+        ProxyConfig config,
+        boolean generatesKeys) {
+      return lent(
+          PreparedStatement.class,
+          new PreparedStatementInvocationHandler(
+              statement, query, info, connection, config, generatesKeys));
+    }
+
+    @Override
+    public CallableStatement createCallableStatement(
+        CallableStatement statement,
+        String query,
+        ConnectionInfo info,
+        Connection connection,
+        ProxyConfig config) {
+      return lent(
+          CallableStatement.class,
+          new CallableStatementInvocationHandler(statement, query, info, connection, config));
+    }
+
+    private <T extends Statement> T lent(Class<T> type, InvocationHandler calls) {
+      return type.cast(
+          Proxy.newProxyInstance(
+              ProxyJdbcObject.class.getClassLoader(),
+              new Class<?>[] {ProxyJdbcObject.class, type},
+              new StatementCalls(calls, borrowed)));
     }
 
     @Override

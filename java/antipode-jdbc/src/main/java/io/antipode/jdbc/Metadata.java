@@ -43,8 +43,11 @@ final class Metadata implements InvocationHandler {
       return connection;
     }
     // Whatever else there is the drivers know, or ask for without a table.
+    if (method.getName().equals("unwrap")) {
+      borrowed.unwraps();
+    }
     return method.getReturnType() == ResultSet.class
-        ? borrowed.drivers(() -> invoked(method, args))
+        ? LentRows.of((ResultSet) borrowed.drivers(() -> invoked(method, args)), null, borrowed)
         : invoked(method, args);
   }
 

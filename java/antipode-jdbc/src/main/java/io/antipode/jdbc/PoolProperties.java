@@ -1,6 +1,8 @@
 package io.antipode.jdbc;
 
+import io.antipode.barrier.PoolWait;
 import java.sql.SQLException;
+import java.time.Duration;
 import java.util.List;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
@@ -16,7 +18,28 @@ public final class PoolProperties {
   /** How pools and drivers' data sources call the property. */
   private static final List<String> URLS = List.of("getJdbcUrl", "getUrl", "getURL");
 
+  /** How pools call the milliseconds for which they keep a caller: none, or for ever below 1. */
+  private static final List<String> WAITS =
+      List.of("getConnectionTimeout", "getMaxWaitMillis", "getMaxWait", "getCheckoutTimeout");
+
   private PoolProperties() {}
+
+  /**
+   * Returns for how long a pool keeps a caller that it has no connection for. HikariCP, also in a
+   * decorator, DBCP, Tomcat's, Druid and c3p0 say it.
+   */
+  static Duration longestWait(DataSource pool) {
+    DataSource own = undecorated(pool);
+    return WAITS.stream()
+        .map(getter -> property(own, getter))
+        .filter(Number.class::isInstance)
+        .map(each -> ((Number) each).longValue())
+        .findFirst()
+        .filter(millis -> millis > 0)
+        .map(Duration::ofMillis)
+        .filter(each -> each.compareTo(PoolWait.FOR_EVER) < 0)
+        .orElse(PoolWait.FOR_EVER);
+  }
 
   /**
    * Returns how many connections a pool lends at most: 0 where it says nothing, or has no limit.

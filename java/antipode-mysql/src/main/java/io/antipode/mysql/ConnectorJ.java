@@ -6,6 +6,7 @@ import com.mysql.cj.protocol.ServerSession;
 import com.mysql.cj.protocol.ServerSessionStateController;
 import com.mysql.cj.protocol.ServerSessionStateController.SessionStateChange;
 import com.mysql.cj.protocol.ServerSessionStateController.SessionStateChangesListener;
+import io.antipode.jdbc.BorrowedConnection;
 import io.antipode.mysql.Transaction.Word;
 import java.sql.Connection;
 import java.sql.SQLException;
@@ -23,7 +24,7 @@ record ConnectorJ(JdbcConnection connection) implements Wire {
 
   static @Nullable Wire wire(Connection connection) throws SQLException {
     return connection.isWrapperFor(JdbcConnection.class)
-        ? new ConnectorJ(connection.unwrap(JdbcConnection.class))
+        ? new ConnectorJ(BorrowedConnection.unwrapped(connection, JdbcConnection.class))
         : null;
   }
 

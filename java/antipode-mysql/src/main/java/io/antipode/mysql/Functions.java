@@ -1,5 +1,6 @@
 package io.antipode.mysql;
 
+import io.antipode.jdbc.Texts;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -189,10 +190,13 @@ final class Functions {
    * Returns the functions that a statement calls and that are not built into both families.
    *
    * @return their names as the statement has them, without quotes, in small letters and in order;
-   *     {@code nextval} for what takes a number of a sequence
+   *     {@code nextval} for what takes a number of a sequence; none where the text is too long
    */
   static Set<String> called(String sql) {
     Set<String> found = new TreeSet<>();
+    if (Texts.isTooLong(sql)) {
+      return found;
+    }
     if (sql.indexOf('(') >= 0 && (isCommented(sql) || mayCall(sql))) {
       find(sql, found);
     }

@@ -1,6 +1,7 @@
 package io.antipode.mysql;
 
 import io.antipode.lineage.Lineage;
+import io.antipode.request.Standing;
 import java.time.Duration;
 import java.util.Objects;
 import java.util.concurrent.TimeUnit;
@@ -11,10 +12,11 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * What an open transaction may have left that no rollback undoes, such as rows in a table without
- * transactions. Where replies do not have its position, the connection is asked once: by whoever
- * uses the lineage first, unless the transaction's end reported it before. Thread-safe.
+ * transactions, or what the application may write on the driver's own connection. Where replies do
+ * not have its position, the connection is asked: once, by whoever uses the lineage first, unless
+ * the transaction's end reported it before; while it stands, by each. Thread-safe.
  */
-final class Lasting implements Supplier<Lineage> {
+final class Lasting implements Standing {
   /** The longest wait for a statement that is in flight on the connection. */
   private static final Duration LONGEST = Duration.ofSeconds(1);
 
@@ -24,6 +26,7 @@ final class Lasting implements Supplier<Lineage> {
   private final MySqlShim shim;
   private final Supplier<Lineage> question;
   private final AtomicReference<@Nullable Lineage> answer = new AtomicReference<>();
+  private volatile boolean isStanding;
 
   /**
    * Puts a question off.
@@ -37,6 +40,16 @@ final class Lasting implements Supplier<Lineage> {
     this.question = question;
   }
 
+  /** Says whether more may be written unseen, so that no answer is the last one. */
+  void stands(boolean mayGrow) {
+    isStanding = mayGrow;
+  }
+
+  @Override
+  public boolean isOver() {
+    return !isStanding || isSettled();
+  }
+
   @Override
   public Lineage get() {
     Lineage found = answer.get();
@@ -44,11 +57,11 @@ final class Lasting implements Supplier<Lineage> {
       return found;
     }
     if (!isFree()) {
-      return settle(unknown("another statement is on its connection"));
+      return answered(unknown("another statement is on its connection"));
     }
     try {
       found = answer.get();
-      return found == null ? settle(question.get()) : found;
+      return found == null ? answered(question.get()) : found;
     } finally {
       using.unlock();
     }
@@ -77,6 +90,10 @@ final class Lasting implements Supplier<Lineage> {
   /** The transaction is over, and its end reported what it left. */
   void ended() {
     Lineage unused = settle(Lineage.empty());
+  }
+
+  private Lineage answered(Lineage found) {
+    return isStanding ? found : settle(found);
   }
 
   private Lineage settle(Lineage found) {

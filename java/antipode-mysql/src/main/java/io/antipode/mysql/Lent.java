@@ -55,8 +55,8 @@ final class Lent extends BorrowedConnection {
   /** That reply, where it may report a write. */
   private Tap.@Nullable Unread unread;
 
-  /** What the open transaction may have left that no rollback undoes; null for nothing. */
-  private volatile @Nullable Lasting lasting;
+  /** What the open transaction may have left that no rollback undoes. */
+  private final PutOff putOff;
 
   private boolean isUncommitted;
 
@@ -72,6 +72,7 @@ final class Lent extends BorrowedConnection {
     this.tap = taps.apply(wire);
     this.session = tap.session();
     this.link = Link.on(wire.connection(), tap.facts());
+    this.putOff = new PutOff(shim, using(), this::askLasting);
     this.beside = migrated == null ? null : new Beside(shim, wire, tap, migrated);
     try {
       session.lent(wire.connection().getAutoCommit(), wire.word());
@@ -305,13 +306,28 @@ final class Lent extends BorrowedConnection {
   // Other calls.
 
   @Override
+  protected void unwrapped() {
+    if (!tap.isTracked()) { // Else replies say so, whoever sent.
+      putOff.unwrapped();
+      reportUnwrapped();
+    }
+  }
+
+  private void reportUnwrapped() {
+    if (putOff.isUnwrapped()) {
+      putOff();
+    }
+  }
+
+  @Override
   protected void beforeEnd(boolean isAlive) {
     settleStream();
+    reportUnwrapped();
     if (beside != null) {
       beside.settle(isAlive);
     }
     isUncommitted = session.transaction().isUncommitted();
-    settleLasting(isAlive);
+    putOff.settle(isAlive);
   }
 
   @Override
@@ -361,7 +377,7 @@ final class Lent extends BorrowedConnection {
         beside.lost();
       }
       uncommitted(false);
-      settleLasting(false);
+      putOff.settle(false);
       if (session.lost()) {
         Recording.markIncomplete(shim.datastore(), "in_doubt");
       }
@@ -400,10 +416,10 @@ final class Lent extends BorrowedConnection {
     } else if (due != Due.NOTHING) {
       sample(due == Due.SAMPLE);
     }
-    Lasting held = lasting;
-    if (held != null && (due == Due.UNCOVERED || !session.transaction().isUncommitted())) {
-      held.ended();
+    if (due == Due.UNCOVERED || !session.transaction().isUncommitted()) {
+      putOff.ended();
     }
+    reportUnwrapped();
     if (end == End.DONE) {
       tap.raisePending();
     }
@@ -434,15 +450,9 @@ final class Lent extends BorrowedConnection {
 
   /** Asks later what the open transaction may have left, if the lineage is used before its end. */
   private void putOff() {
-    if (!tap.canSample()) {
-      return; // Its end says what is missing.
+    if (tap.canSample()) { // Else its end says what is missing.
+      putOff.ask();
     }
-    Lasting held = lasting;
-    if (held == null || held.isSettled()) {
-      held = new Lasting(shim, using(), this::askLasting);
-      lasting = held;
-    }
-    Recording.deferRead(held);
   }
 
   private Lineage askLasting() {
@@ -453,16 +463,6 @@ final class Lent extends BorrowedConnection {
         sample(false);
       }
       return own.scope().lineage();
-    }
-  }
-
-  /** Asks for what was put off, before somebody else gets the connection. */
-  private void settleLasting(boolean isAlive) {
-    Lasting held = lasting;
-    if (held != null && isAlive) {
-      Lineage unused = held.get();
-    } else if (held != null) {
-      held.lost();
     }
   }
 

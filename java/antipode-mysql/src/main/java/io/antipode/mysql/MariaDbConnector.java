@@ -1,5 +1,6 @@
 package io.antipode.mysql;
 
+import io.antipode.jdbc.BorrowedConnection;
 import io.antipode.mysql.Transaction.Word;
 import java.sql.SQLException;
 import java.sql.Statement;
@@ -12,7 +13,7 @@ import org.mariadb.jdbc.util.constants.ServerStatus;
 record MariaDbConnector(Connection connection) implements Wire {
   static @Nullable Wire wire(java.sql.Connection connection) throws SQLException {
     return connection.isWrapperFor(Connection.class)
-        ? new MariaDbConnector(connection.unwrap(Connection.class))
+        ? new MariaDbConnector(BorrowedConnection.unwrapped(connection, Connection.class))
         : null;
   }
 

@@ -20,6 +20,7 @@ import static io.antipode.mysql.Effect.UNLOGGED;
 import static io.antipode.mysql.Effect.WRITES;
 
 import io.antipode.jdbc.Called;
+import io.antipode.jdbc.Texts;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Locale;
@@ -133,6 +134,12 @@ final class Statements {
 
   /** Returns what a text may do, all its statements together. */
   static Set<Effect> effects(String sql) {
+    if (Texts.isTooLong(sql)) {
+      Set<Effect> found = EnumSet.of(READS, WRITES, COMMITS, SEVERAL);
+      found.addAll(effects(Texts.head(sql)));
+      found.remove(LOCKS);
+      return found;
+    }
     Set<Effect> found = textual(sql);
     if (mayCall(found) && !Functions.called(sql).isEmpty()) {
       found.add(CALLS);

@@ -27,5 +27,9 @@ enum Effect {
   /** It declares a cursor, whose snapshot is of now. */
   DECLARES,
   /** That cursor outlasts its transaction. */
-  HOLDS
+  HOLDS,
+  /** It takes a snapshot that another transaction has, however old that is. */
+  IMPORTS,
+  /** It sends what may write to another server, by dblink; no text shows that alone. */
+  SENDS
 }

@@ -7,9 +7,8 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * Functions that a statement calls, and which of PostgreSQL's own write nothing: all others may,
- * for all that is known. A table of names, not a question to the server: what a statement means
- * must not depend on which one answers.
+ * Functions that a statement calls, and names of PostgreSQL's own that write nothing: all others
+ * may, for all that its text tells. The catalogue has the last word on each.
  */
 final class Functions {
   private static final Set<String> READONLY =
@@ -81,10 +80,19 @@ final class Functions {
 
   static final String IDENTIFIER = "[A-Za-z_\\x{80}-\\x{10ffff}][\\w$\\x{80}-\\x{10ffff}]*";
 
-  /** A name before a parenthesis; not the columns of an alias. */
+  /**
+   * Of a text in dollars: a name without any, else each of its beginnings would be tried as one.
+   */
+  static final String TAG = "[A-Za-z_\\x{80}-\\x{10ffff}][\\w\\x{80}-\\x{10ffff}]*+";
+
+  /**
+   * Names with dots before a parenthesis, of no more parts than any server takes; not the columns
+   * of an alias, nor how rows are drawn.
+   */
   private static final Pattern CALL =
       Pattern.compile(
-          "(\\bAS\\s+)?((?:(?:\"\"|%s)\\s*\\.\\s*)*(?:\"\"|%s))\\s*\\(".replace("%s", IDENTIFIER),
+          "(\\b(?:AS|TABLESAMPLE)\\s+)?((?:\"\"|(?<![\\w$.\\x{80}-\\x{10ffff}])%s)(?:\\s*\\.\\s*(?:\"\"|%s)){0,8})\\s*\\("
+              .replace("%s", IDENTIFIER),
           Pattern.CASE_INSENSITIVE);
 
   private static final Pattern SPACE = Pattern.compile("\\s");
@@ -107,7 +115,7 @@ final class Functions {
     while (call.find()) {
       String name = SPACE.matcher(call.group(2)).replaceAll("");
       if (call.group(1) != null && !name.contains(".")) {
-        continue; // The columns of an alias.
+        continue;
       }
       name = name.toLowerCase(Locale.ROOT);
       if (name.startsWith("pg_catalog.")) {

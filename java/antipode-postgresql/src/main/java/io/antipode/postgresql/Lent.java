@@ -9,8 +9,9 @@ import io.antipode.barrier.UnreachableException;
 import io.antipode.jdbc.BorrowedConnection;
 import io.antipode.jdbc.Called;
 import io.antipode.jdbc.HeldCall;
-import io.antipode.lineage.Lineage;
+import io.antipode.jdbc.Texts;
 import io.antipode.postgresql.Link.State;
+import io.antipode.postgresql.Sampling.Commit;
 import io.antipode.postgresql.Session.Due;
 import io.antipode.postgresql.Session.End;
 import io.antipode.postgresql.Session.Verdict;
@@ -22,10 +23,9 @@ import java.sql.Statement;
 import java.time.Duration;
 import java.util.EnumSet;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
-import java.util.function.Supplier;
+import java.util.regex.Pattern;
 import net.ttddyy.dsproxy.ExecutionInfo;
 import net.ttddyy.dsproxy.QueryInfo;
 import net.ttddyy.dsproxy.proxy.ResultSetProxyLogic;
@@ -35,6 +35,9 @@ import org.jspecify.annotations.Nullable;
 final class Lent extends BorrowedConnection {
   /** What the driver says of a statement that was cancelled. */
   private static final HeldCall.Interrupted INTERRUPTED = new HeldCall.Interrupted("57014", 0);
+
+  private static final Pattern DEFINING =
+      Pattern.compile("\\b(?:CREATE|ALTER)\\b", Pattern.CASE_INSENSITIVE);
 
   private static final Set<String> COMMITTED_READS = Set.of("read committed", "read uncommitted");
 
@@ -48,30 +51,19 @@ final class Lent extends BorrowedConnection {
   /** What observes the result that the application is about to get; null for nothing. */
   private RowLineages.@Nullable Shown seen;
 
-  /** What the statements in flight read, in small letters; empty where they do more. */
-  private String read = "";
+  /** Asks for the positions of what was committed. */
+  private final Sampling sampling;
+
+  /** Whether the open transaction may have changed the schema. */
+  private boolean isDefining;
 
   /** What came before and with the commit in flight; null where nobody asked. */
   private @Nullable Commit commit;
 
   private boolean isUncommitted;
 
-  /** Whether the application may have written on the driver's connection, unobserved. */
-  private boolean isUnwrapped;
-
-  /**
-   * What is known of a commit.
-   *
-   * @param wrote whether the transaction had an id, which each has that writes
-   * @param isFlushed whether the commit waits until it is flushed
-   * @param sample the answer to {@link Look#SAMPLE}; null where it did not come with it
-   */
-  private record Commit(boolean wrote, boolean isFlushed, @Nullable Map<String, String> sample) {
-    static Commit of(Map<String, String> asked, @Nullable Map<String, String> sample) {
-      boolean wrote = !asked.getOrDefault("xid", "").isEmpty();
-      return new Commit(wrote, Look.isFlushed(asked), sample);
-    }
-  }
+  /** What the application may write on the driver's connection; null as long as it has none. */
+  private @Nullable Unobserved unobserved;
 
   Lent(
       PostgreSqlShim shim,
@@ -84,6 +76,7 @@ final class Lent extends BorrowedConnection {
     this.link = link;
     this.session = session;
     this.lineages = lineages;
+    this.sampling = new Sampling(shim, link);
   }
 
   @Override
@@ -97,15 +90,26 @@ final class Lent extends BorrowedConnection {
   protected void beforeStatements(ExecutionInfo execution, List<QueryInfo> queries) {
     Set<Effect> effects = EnumSet.noneOf(Effect.class);
     StringBuilder texts = new StringBuilder();
+    if (link.state() == State.IDLE) {
+      sampling.begins();
+    }
     for (QueryInfo query : queries) {
       String sql = query.getQuery();
       boolean isEscape = sql.stripLeading().startsWith("{"); // A call, as JDBC writes it.
       Set<Effect> one = Statements.effects(isEscape ? "CALL" : sql, shim.readonlyFunctions());
-      if (one.contains(Effect.CALLS) && !one.contains(Effect.WRITES)) {
-        shim.unknownFunctions(Statements.unknownFunctions(sql, shim.readonlyFunctions()));
+      if (sql.indexOf(';') >= 0 && Statements.isUnreadable(sql)) {
+        one.add(Effect.COMMITS); // For all that can be read.
+        one.add(Effect.ENDS);
       }
-      if (one.contains(Effect.WRITES) && changesSchema(sql)) {
-        shim.hidden().forget();
+      if (one.contains(Effect.READS) && !hasAny(one, Effect.WRITES, Effect.FETCHES)) {
+        reads(sql, one);
+      }
+      if (one.contains(Effect.WRITES) && changesSchema(sql, one)) {
+        isDefining = true;
+        shim.catalogue().forget();
+      }
+      if (hasAny(one, Effect.WRITES, Effect.CALLS)) {
+        sampling.writes(sql);
       }
       effects.addAll(one);
       texts.append(sql).append(';');
@@ -113,7 +117,7 @@ final class Lent extends BorrowedConnection {
     if (execution.isBatch() || queries.size() > 1) {
       effects.add(Effect.SEVERAL);
     }
-    before(effects, texts.toString(), execution.getStatement());
+    before(effects, execution.getStatement());
     RowLineages rows = lineages;
     if (rows != null) {
       String sql = texts.toString();
@@ -136,18 +140,43 @@ final class Lent extends BorrowedConnection {
     return seen == null ? plain : seen.of(rows, plain);
   }
 
-  private static boolean changesSchema(String sql) {
-    String text = sql.stripLeading();
-    return text.regionMatches(true, 0, "CREATE", 0, 6)
-        || text.regionMatches(true, 0, "ALTER", 0, 5);
+  private static boolean hasAny(Set<Effect> effects, Effect one, Effect other) {
+    return effects.contains(one) || effects.contains(other);
+  }
+
+  /** Notes a text that only reads by its words; the catalogue knows better what it calls. */
+  private void reads(String sql, Set<Effect> effects) {
+    Set<String> called =
+        effects.contains(Effect.CALLS)
+            ? Statements.unknownFunctions(sql, shim.readonlyFunctions())
+            : Set.of();
+    Catalogue.Verdict verdict = shim.catalogue().mayWrite(sql, called);
+    if (verdict == Catalogue.Verdict.READS) {
+      effects.remove(Effect.CALLS);
+      return;
+    }
+    sampling.reads(sql, called);
+    if (verdict == Catalogue.Verdict.MAY_WRITE) {
+      effects.add(Effect.CALLS);
+    }
+    if (link.state() != State.IDLE) {
+      shim.unknownFunctions(called); // Nobody will ask what they are.
+    }
+  }
+
+  /** Returns whether a text that writes may change what names mean; a script, anywhere. */
+  private static boolean changesSchema(String sql, Set<Effect> effects) {
+    if (hasAny(effects, Effect.SEVERAL, Effect.COMMITS_INSIDE)) {
+      return Texts.isTooLong(sql) || DEFINING.matcher(sql).find(); // A long one is not read.
+    }
+    return DEFINING.matcher(sql.stripLeading()).lookingAt();
   }
 
   /** Holds back what reads, or begins a transaction in which others read, as barriers demand. */
-  private void before(Set<Effect> effects, String texts, @Nullable Statement statement) {
+  private void before(Set<Effect> effects, @Nullable Statement statement) {
     State state = link.state();
     session.starts(effects, state);
     commit = null;
-    read = effects.equals(EnumSet.of(Effect.READS)) ? texts.toLowerCase(Locale.ROOT) : "";
     newStale();
     if (state == State.IDLE || state == State.OPEN) { // A failed one refuses, whatever it shows.
       Floor floor = floor(effects, state);
@@ -263,7 +292,7 @@ final class Lent extends BorrowedConnection {
   @Override
   protected void beforeCall(Called called, @Nullable Boolean autocommit) {
     boolean isNothing = called == Called.AUTOCOMMIT && !Boolean.TRUE.equals(autocommit);
-    before(isNothing ? Set.of() : Statements.effects(called), "", null);
+    before(isNothing ? Set.of() : Statements.effects(called), null);
     RowLineages rows = lineages;
     if (rows != null) {
       Set<Effect> effects = Statements.effects(called);
@@ -358,9 +387,11 @@ final class Lent extends BorrowedConnection {
     }
     if (isLost(error)) {
       Commit committing = commit;
-      if (session.lost(committing == null ? null : committing.wrote)) {
+      if (session.lost(committing == null ? null : committing.wrote())) {
         shim.inDoubt("its connection was lost, or its call given up, before the reply");
       }
+      sampling.over(false);
+      sampling.lost();
       uncommitted(false);
     } else {
       ended(Errors.isServers(error) ? End.REFUSED : End.FAILED, -1);
@@ -370,19 +401,22 @@ final class Lent extends BorrowedConnection {
   private void ended(End end, long count) {
     Commit committed = end == End.REFUSED ? null : commit;
     commit = null;
+    sampling.over(end == End.DONE && count != 0 && session.isWriting());
     State state = link.state();
     boolean isStandby = link.isStandby();
-    Due due = session.ended(state, end, count, committed == null ? null : committed.wrote);
+    Due due = session.ended(state, end, count, committed == null ? null : committed.wrote());
     uncommitted(session.isUncommitted(state));
+    if (isDefining && state == State.IDLE) {
+      isDefining = false;
+      shim.catalogue().forget(); // Others see it from now on.
+    }
     if (isStandby) {
       return; // It takes no writes.
     }
-    switch (due) {
-      case NOTHING -> {}
-      case IN_DOUBT -> shim.inDoubt("it is prepared for anybody to commit");
-      case HIDDEN -> hidden();
-      case EXACT -> sample(committed, true);
-      case COVERING -> sample(committed, false);
+    reportUnobserved();
+    sampling.take(due, committed);
+    if (state == State.IDLE) {
+      sampling.closes();
     }
   }
 
@@ -390,31 +424,22 @@ final class Lent extends BorrowedConnection {
     Recording.recordUncommitted(shim.datastore(), session, wrote);
   }
 
-  /** Asks what a view may have written that was read. */
-  private void hidden() {
-    if (!read.isEmpty() && shim.hidden().mayHaveWritten(link, read)) {
-      sample(null, false);
-    }
-  }
-
-  private void sample(@Nullable Commit committed, boolean isExact) {
-    try {
-      Map<String, String> row =
-          committed == null || committed.sample == null
-              ? link.ask(Look.SAMPLE).get(0)
-              : committed.sample;
-      boolean isFlushed = committed == null ? Look.isFlushed(row) : committed.isFlushed;
-      Supplier<Lineage> unused = shim.sampled(link, row, isExact, isFlushed);
-    } catch (SQLException error) {
-      Lineage unused = shim.unsampled(String.valueOf(error.getMessage()));
-    }
-  }
-
   // The end.
 
   @Override
   protected void unwrapped() {
-    isUnwrapped = true;
+    if (unobserved == null && !link.isStandby()) {
+      unobserved = new Unobserved(shim, link.backend());
+    }
+    reportUnobserved();
+  }
+
+  /** Lets the lineage of the request that uses the connection now ask what is written there. */
+  private void reportUnobserved() {
+    Unobserved seen = unobserved;
+    if (seen != null) {
+      Recording.deferRead(seen);
+    }
   }
 
   @Override
@@ -424,15 +449,14 @@ final class Lent extends BorrowedConnection {
     }
     State state = link.state();
     isUncommitted = session.isUncommitted(state);
-    if (isAlive && isUnwrapped && state == State.IDLE && !link.isStandby()) {
-      sample(null, false);
+    if (isAlive && (session.mayHaveWritten(state) || (unobserved != null && state == State.OPEN))) {
+      isUncommitted = sampling.isWritten();
     }
-    if (isAlive && session.mayHaveWritten(state)) {
-      try {
-        isUncommitted = Commit.of(link.ask(Look.BEFORE_COMMIT).get(0), null).wrote;
-      } catch (SQLException error) {
-        isUncommitted = true;
-      }
+    Unobserved seen = unobserved;
+    if (seen != null) {
+      reportUnobserved();
+      boolean isAnswering = isAlive && (state == State.IDLE || state == State.OPEN);
+      seen.ends(isAnswering ? sampling.unobserved() : null);
     }
   }
 

@@ -1,5 +1,6 @@
 package io.antipode.postgresql;
 
+import io.antipode.jdbc.BorrowedConnection;
 import io.antipode.jdbc.OwnConnection;
 import java.sql.Connection;
 import java.sql.DriverManager;
@@ -11,6 +12,10 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 import org.postgresql.PGConnection;
 import org.postgresql.core.BaseConnection;
@@ -40,7 +45,7 @@ final class Link extends OwnConnection {
    * @throws SQLException if it is none of pgjdbc's
    */
   static Link on(Connection connection) throws SQLException {
-    PGConnection found = connection.unwrap(PGConnection.class);
+    PGConnection found = BorrowedConnection.unwrapped(connection, PGConnection.class);
     if (found instanceof BaseConnection driver) {
       return new Link(driver);
     }
@@ -126,6 +131,27 @@ final class Link extends OwnConnection {
     try (ResultSet found = driver.execSQLQuery(sql);
         Statement ignored = found.getStatement()) {
       return all(found);
+    }
+  }
+
+  /**
+   * Returns the rows of a question, unless something else keeps the connection busy for so long: a
+   * COPY that the application has not ended does for ever, where it began that out of our sight.
+   */
+  List<Map<String, String>> ask(String sql, Duration most) throws SQLException {
+    FutureTask<List<Map<String, String>>> task = new FutureTask<>(() -> ask(sql));
+    Thread asking = new Thread(task, "antipode-postgresql");
+    asking.setDaemon(true);
+    asking.start();
+    try {
+      return task.get(most.toNanos(), TimeUnit.NANOSECONDS);
+    } catch (TimeoutException busy) {
+      throw new SQLException("the connection is busy", busy);
+    } catch (InterruptedException error) {
+      Thread.currentThread().interrupt();
+      throw new SQLException("interrupted while the connection was asked", error);
+    } catch (ExecutionException error) {
+      throw error.getCause() instanceof SQLException own ? own : new SQLException(error.getCause());
     }
   }
 

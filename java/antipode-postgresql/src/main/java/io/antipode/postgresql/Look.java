@@ -48,30 +48,92 @@ final class Look {
   static final String ISOLATION = "SHOW transaction_isolation";
 
   /**
-   * What a plain SELECT may write by, and its text does not show: views, and views of them, that
-   * use functions of the application's; the empty name, which is in each text, stands for
-   * operators, casts, conditions of domains and policies that do. Functions in C are an
-   * extension's.
+   * What may write and does not look like it, each with its kind. {@code call}: functions of the
+   * application's with the name of one of the server's, or with a word of the grammar. {@code
+   * word}: functions that an attribute of a row may stand for, and relations and types that use a
+   * function of the application's. {@code any}: operators and casts do, which have no name in a
+   * statement. Functions in C are an extension's there.
    */
-  private static final String HIDDEN =
-      "SELECT q.name FROM (WITH RECURSIVE own AS (SELECT p.oid FROM pg_proc p JOIN pg_language l"
-          + " ON l.oid = p.prolang WHERE p.oid >= 16384 AND l.lanname NOT IN ('c', 'internal')"
-          + " AND lower(p.proname) NOT IN (%s)),"
-          + " uses AS (SELECT d.classid, d.objid FROM pg_depend d JOIN own ON d.refobjid = own.oid"
-          + " WHERE d.refclassid = 'pg_proc'::regclass), spread AS (SELECT classid, objid FROM uses"
-          + " UNION SELECT d.classid, d.objid FROM pg_depend d JOIN uses u ON d.refclassid ="
-          + " u.classid AND d.refobjid = u.objid WHERE u.classid IN ('pg_operator'::regclass,"
-          + " 'pg_cast'::regclass)),"
-          + " views AS (SELECT r.ev_class FROM pg_rewrite r JOIN spread s ON s.objid = r.oid"
-          + " AND s.classid = 'pg_rewrite'::regclass UNION SELECT r.ev_class FROM views v"
-          + " JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = v.ev_class"
-          + " AND d.classid = 'pg_rewrite'::regclass JOIN pg_rewrite r ON r.oid = d.objid)"
-          + " SELECT lower(c.relname::text) AS name FROM views v JOIN pg_class c ON c.oid ="
-          + " v.ev_class UNION SELECT '' FROM spread s LEFT JOIN pg_constraint c ON c.oid = s.objid"
-          + " AND s.classid = 'pg_constraint'::regclass WHERE s.classid IN ('pg_operator'::regclass,"
-          + " 'pg_cast'::regclass, 'pg_policy'::regclass) OR c.contypid <> 0) AS q";
+  private static final String WRITING =
+      """
+      SELECT q.kind, q.name FROM (
+      WITH RECURSIVE own AS (
+        SELECT p.oid, p.proname, p.prolang, p.proargtypes FROM pg_proc p
+        JOIN pg_namespace n ON n.oid = p.pronamespace
+        WHERE p.oid >= 16384 AND p.prorettype <> 'trigger'::regtype AND lower(p.proname) NOT IN (%s)
+        AND lower(n.nspname || '.' || p.proname) NOT IN (%s)
+      ), spread(class, oid) AS (
+        SELECT 'pg_proc'::regclass::oid, o.oid FROM own o JOIN pg_language l ON l.oid = o.prolang
+        WHERE l.lanname NOT IN ('c', 'internal')
+        UNION SELECT e.class, e.oid FROM spread s CROSS JOIN LATERAL (
+          SELECT d.classid AS class, d.objid AS oid FROM pg_depend d
+          WHERE d.refclassid = s.class AND d.refobjid = s.oid AND d.classid IN (
+            'pg_proc'::regclass, 'pg_operator'::regclass, 'pg_cast'::regclass, 'pg_amproc'::regclass,
+            'pg_rewrite'::regclass, 'pg_policy'::regclass, 'pg_constraint'::regclass,
+            'pg_type'::regclass, 'pg_class'::regclass)
+          UNION ALL SELECT 'pg_class'::regclass, r.ev_class FROM pg_rewrite r
+          WHERE s.class = 'pg_rewrite'::regclass AND r.oid = s.oid
+          UNION ALL SELECT 'pg_class'::regclass, p.polrelid FROM pg_policy p
+          WHERE s.class = 'pg_policy'::regclass AND p.oid = s.oid
+          UNION ALL SELECT 'pg_type'::regclass, c.contypid FROM pg_constraint c
+          WHERE s.class = 'pg_constraint'::regclass AND c.oid = s.oid AND c.contypid <> 0
+          UNION ALL SELECT 'pg_type'::regclass, c.reltype FROM pg_class c
+          WHERE s.class = 'pg_class'::regclass AND c.oid = s.oid AND c.reltype <> 0
+        ) e
+      )
+      SELECT 'call' AS kind, lower(o.proname) AS name FROM own o
+      WHERE o.proname IN (SELECT p.proname FROM pg_proc p WHERE NOT p.oid >= 16384)
+      OR o.proname IN (SELECT k.word FROM pg_get_keywords() k)
+      UNION SELECT 'word', lower(o.proname) FROM own o JOIN pg_type t ON t.oid = o.proargtypes[0]
+      WHERE t.typtype IN ('c', 'd', 'p')
+      UNION SELECT 'word', lower(c.relname) FROM spread s JOIN pg_class c ON c.oid = s.oid
+      WHERE s.class = 'pg_class'::regclass AND c.relkind NOT IN ('i', 'I', 't')
+      UNION SELECT 'word', lower(t.typname) FROM spread s JOIN pg_type t ON t.oid = s.oid
+      WHERE s.class = 'pg_type'::regclass
+      UNION SELECT 'any', '' FROM spread s
+      WHERE s.class IN ('pg_operator'::regclass, 'pg_cast'::regclass, 'pg_amproc'::regclass)
+      ) AS q
+      """;
+
+  /** Which of some names are of functions that may write. */
+  private static final String FUNCTIONS =
+      "SELECT DISTINCT p.proname AS name FROM pg_proc p WHERE p.proname IN (%s)"
+          + " AND (p.oid >= 16384 OR p.provolatile = 'v' OR p.proname ~ '_to_xml')";
+
+  /**
+   * Names of foreign tables, of their parents and of views of these, and whether they lie on this
+   * server; an empty name where functions of dblink are there.
+   */
+  static final String ELSEWHERE =
+      """
+      WITH RECURSIVE foreigners AS (
+        SELECT f.ftrelid AS oid, coalesce((SELECT substr(o, 6) FROM unnest(s.srvoptions) AS o
+        WHERE o LIKE 'port=%'), '5432') = current_setting('port')
+        AND coalesce((SELECT substr(o, 6) FROM unnest(s.srvoptions) AS o WHERE o LIKE 'host=%'), '')
+        IN ('', 'localhost', '127.0.0.1', '::1', coalesce(host(inet_server_addr()), '')) AS here
+        FROM pg_foreign_table f JOIN pg_foreign_server s ON s.oid = f.ftserver
+      ), spread AS (
+        SELECT oid, here FROM foreigners UNION SELECT p.oid, s.here FROM spread s
+        JOIN LATERAL (
+          SELECT i.inhparent AS oid FROM pg_inherits i WHERE i.inhrelid = s.oid
+          UNION ALL SELECT r.ev_class FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid
+          WHERE d.classid = 'pg_rewrite'::regclass AND d.refclassid = 'pg_class'::regclass
+          AND d.refobjid = s.oid AND r.ev_class <> s.oid
+        ) AS p ON true
+      )
+      SELECT lower(c.relname::text) AS name, s.here FROM spread s JOIN pg_class c ON c.oid = s.oid
+      UNION ALL SELECT '', true WHERE EXISTS (SELECT FROM pg_proc
+      WHERE proname = 'dblink_exec' AND probin LIKE '%dblink')
+      """;
 
   private Look() {}
+
+  /** Returns the question whether the server has a process of this number for this database. */
+  static String present(String backend) {
+    return "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = "
+        + backend
+        + " AND datname = current_database()) AS present";
+  }
 
   /** Returns what is asked on another connection: whether a transaction has no snapshot. */
   static String unread(Backend backend) {
@@ -92,9 +154,15 @@ final class Look {
 
   /**
    * Returns what one poll asks of a server of whose timelines a user with such rights may learn.
+   * Whether it is on the next timeline already, and where that is left, is asked of standbys that
+   * have its history.
    */
   static String sql(Rights rights) {
     return "SELECT p.*, "
+        + moving(rights.received(NUMBER + "1", "p.position"))
+        + " AS follows, "
+        + moving(rights.history(NUMBER + "2"))
+        + " AS later FROM (SELECT p.*, "
         + rights.history(NUMBER + "0")
         + " AS history, "
         + rights.history(NUMBER + "1")
@@ -102,18 +170,29 @@ final class Look {
         + rights.word()
         + "' AS rights FROM ("
         + PLACE
-        + ") AS p";
+        + ") AS p OFFSET 0) AS p";
   }
 
-  /**
-   * Returns the question by what a plain SELECT may write, but for functions that write nothing.
-   */
-  static String hidden(Collection<String> readonly) {
-    return HIDDEN.replace(
-        "%s",
+  private static String moving(String asked) {
+    return "CASE WHEN p.recovering AND p.next IS NOT NULL THEN " + asked + " END";
+  }
+
+  /** Returns the question by what a read may write, but for functions that write nothing. */
+  static String writing(Collection<String> readonly) {
+    String names =
         Stream.concat(Stream.of(""), readonly.stream().sorted())
-            .map(name -> name.substring(name.lastIndexOf('.') + 1).toLowerCase(Locale.ROOT))
-            .map(name -> "'" + name.replace("'", "''") + "'")
+            .map(name -> "'" + name.toLowerCase(Locale.ROOT).replace("'", "''") + "'")
+            .collect(Collectors.joining(", "));
+    return WRITING.replace("%s", names);
+  }
+
+  /** Returns the question which functions of these names, all plain, may write. */
+  static String functions(Collection<String> names) {
+    return FUNCTIONS.replace(
+        "%s",
+        names.stream()
+            .sorted()
+            .map(name -> "'" + name + "'::name")
             .collect(Collectors.joining(", ")));
   }
 }

@@ -27,6 +27,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Supplier;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
@@ -36,14 +37,19 @@ import org.jspecify.annotations.Nullable;
  * promises. What is written here is read by the shims of other languages, and the reverse.
  */
 public final class PostgreSqlShim extends SqlShim {
-  /** How long a question may take whether a commit is flushed by now. */
-  private static final Duration FLUSHED = Duration.ofMillis(500);
+  /**
+   * How long a commit may take until it is flushed, once its lineage is used: the server does it
+   * within three of its {@code wal_writer_delay}, 0.6 s by default.
+   */
+  private static final Duration FLUSHED = Duration.ofSeconds(1);
+
+  private static final Duration FLUSH_PAUSE = Duration.ofMillis(10);
 
   private static final int MOST_SERVERS = 64;
 
   private final Address address;
   private final Set<String> readonlyFunctions;
-  private final HiddenFunctions hidden;
+  private final Catalogue catalogue;
   private final Table values;
 
   /** By the start of a process: the log that it writes. */
@@ -62,7 +68,7 @@ public final class PostgreSqlShim extends SqlShim {
     super(builder);
     this.address = address;
     this.readonlyFunctions = readonlyFunctions;
-    this.hidden = new HiddenFunctions(readonlyFunctions);
+    this.catalogue = new Catalogue(readonlyFunctions);
     this.values = new Table(this, address);
   }
 
@@ -119,8 +125,8 @@ public final class PostgreSqlShim extends SqlShim {
   /**
    * Returns a pool as {@link #instrument(DataSource)} does, which keeps the lineage of each row of
    * some tables with it, and lets who reads a row depend on what is there. Servers need a side
-   * table and triggers for that: {@code python -m antipode_shims.postgresql migration} prints what
-   * to run. A statement that names a table says so where they are missing.
+   * table and triggers for that: {@link PostgreSqlMigrations} has what to run. A statement that
+   * names a table says so where they are missing.
    *
    * @param tables by their names, each with its schema before it where that is another
    * @throws ConfigurationException if no table is named
@@ -156,9 +162,9 @@ public final class PostgreSqlShim extends SqlShim {
     return readonlyFunctions;
   }
 
-  /** Returns what may write, and does not look like it. */
-  HiddenFunctions hidden() {
-    return hidden;
+  /** Returns by what a statement that only reads may write. */
+  Catalogue catalogue() {
+    return catalogue;
   }
 
   // What it is to barriers.
@@ -309,18 +315,27 @@ public final class PostgreSqlShim extends SqlShim {
   }
 
   /**
-   * Returns the flush position of the process that started then.
+   * Returns the flush position of the process that started then, once it has passed a place, or
+   * after a second.
    *
    * @throws UnreachableException if it does not answer, or another one does
    * @throws NoLsnException if it is no primary
    */
-  long flushed(String started) throws RefusedException, NoLsnException {
+  long flushed(String started, long until) throws RefusedException, NoLsnException {
+    long endNs = System.nanoTime() + FLUSHED.toNanos();
     try (Link link = connect(FLUSHED)) {
-      Map<String, String> row = link.ask(Look.SAMPLE).get(0);
-      if (!row.getOrDefault("started", "").equals(started)) {
-        throw new UnreachableException("another server answers, or it was restarted");
+      while (true) {
+        Map<String, String> row = link.ask(Look.SAMPLE).get(0);
+        if (!row.getOrDefault("started", "").equals(started)) {
+          throw new UnreachableException("another server answers, or it was restarted");
+        }
+        long flushed = Lsn.parse(row.getOrDefault("flushed", ""));
+        boolean isOver = System.nanoTime() >= endNs || Thread.currentThread().isInterrupted();
+        if (isOver || Lsn.isAtLeast(flushed, until)) {
+          return flushed;
+        }
+        LockSupport.parkNanos(FLUSH_PAUSE.toNanos());
       }
-      return Lsn.parse(row.getOrDefault("flushed", ""));
     } catch (SQLException error) {
       throw Errors.refused(error);
     }
@@ -338,21 +353,34 @@ public final class PostgreSqlShim extends SqlShim {
   Supplier<Lineage> sampled(
       Link link, Map<String, String> row, boolean isExact, boolean isFlushed) {
     try {
-      Log log = log(link, row);
-      long position = Lsn.parse(row.getOrDefault("flushed", ""));
-      long until = Lsn.flushedEnd(Lsn.parse(row.getOrDefault("inserted", "")));
-      if (!isFlushed && !Lsn.isAtLeast(position, until)) {
-        Unflushed unflushed = new Unflushed(this, log, until, row.getOrDefault("started", ""));
-        Recording.deferRead(unflushed);
-        return unflushed;
+      Supplier<Lineage> found = found(link, row, isExact, isFlushed);
+      if (found instanceof Unflushed) {
+        Recording.deferRead(found);
+      } else {
+        found.get().writes().forEach(Recording::recordWrite);
       }
-      WriteId write = write(log, position, isExact);
-      Recording.recordWrite(write);
-      return () -> Lineage.empty().append(write);
+      return found;
     } catch (SQLException | NoLsnException error) {
       Lineage mark = unsampled(String.valueOf(error.getMessage()));
       return () -> mark;
     }
+  }
+
+  /**
+   * Returns what {@link #sampled} records, which takes the same.
+   *
+   * @throws NoLsnException if nobody knows in which log the commit is
+   */
+  Supplier<Lineage> found(Link link, Map<String, String> row, boolean isExact, boolean isFlushed)
+      throws SQLException, NoLsnException {
+    Log log = log(link, row);
+    long position = Lsn.parse(row.getOrDefault("flushed", ""));
+    long until = Lsn.flushedEnd(Lsn.parse(row.getOrDefault("inserted", "")));
+    if (!isFlushed && !Lsn.isAtLeast(position, until)) {
+      return new Unflushed(this, log, until, row.getOrDefault("started", ""), isExact);
+    }
+    Lineage written = Lineage.empty().append(write(log, position, isExact));
+    return () -> written;
   }
 
   /**
@@ -392,8 +420,13 @@ public final class PostgreSqlShim extends SqlShim {
 
   /** Notes that a write was committed and has no position; returns the mark that says so. */
   Lineage unsampled(String cause) {
-    countUncovered("postgresql", cause);
     Recording.markIncomplete(datastore(), "unsampled");
+    return sayUnsampled(cause);
+  }
+
+  /** Says the same of a write of an earlier call, whose scope need not be the current one. */
+  Lineage sayUnsampled(String cause) {
+    countUncovered("postgresql", cause);
     return unsampled();
   }
 

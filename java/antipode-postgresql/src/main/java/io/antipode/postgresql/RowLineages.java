@@ -114,10 +114,13 @@ final class RowLineages {
       return;
     }
     boolean isNamed = !said.all().isEmpty();
+    if (!said.defines() && !isNamed) {
+      isNamed = throughView(call, state);
+    }
     if (!said.defines()) {
       // LOCK TABLE takes no snapshot, so nothing before it may.
       if (state == State.IDLE || hasAny(effects, TAKES_SNAPSHOT)) {
-        check(isNamed, effects);
+        check(!said.all().isEmpty(), effects);
       }
       boolean isWithin = state == State.OPEN || link.opens();
       boolean concerns = isNamed || isWithin || effects.contains(Effect.CALLS) || setting.isSet();
@@ -125,10 +128,24 @@ final class RowLineages {
         tables.countUnstored("a write outside of a transaction");
       }
     }
-    if (shim.takesReads() && isNamed && effects.contains(Effect.READS) && !said.isOwn()) {
+    boolean isReading = !said.all().isEmpty() && effects.contains(Effect.READS);
+    if (shim.takesReads() && isReading && !said.isOwn()) {
       isDue = true;
       unshown = said.sources();
     }
+  }
+
+  /** Returns whether a call reads or writes rows through a view; what it reads is counted. */
+  private boolean throughView(Sent call, State state) {
+    if (state == State.IDLE && hasAny(call.effects(), TAKES_SNAPSHOT)) {
+      tables.checkViews(link); // In a transaction that would take its snapshot.
+    }
+    Mentions through = tables.views(call.sql());
+    boolean isReading = call.effects().contains(Effect.READS) && !through.isOwn();
+    if (!through.all().isEmpty() && shim.takesReads() && isReading) {
+      tables.countUnread(call.sql());
+    }
+    return !through.all().isEmpty();
   }
 
   private void check(boolean isNamed, Set<Effect> effects) throws SQLException {

@@ -38,8 +38,7 @@ record ServerState(
       "GRANT EXECUTE ON FUNCTION pg_read_file(text, bigint, bigint, boolean)";
 
   private static final String GRANT_STREAM = "GRANT pg_read_all_stats";
-  private static final String MIGRATION =
-      "`python -m antipode_shims.postgresql migration --history`";
+  private static final String MIGRATION = "PostgreSqlMigrations.history()";
 
   private static final Set<String> TRUE = Set.of("t", "true");
 
@@ -48,7 +47,9 @@ record ServerState(
 
   /**
    * Returns what a server answered to {@link Look#sql}. A standby's control file names its timeline
-   * late. So a user who may not read histories has to see that it receives the first one.
+   * late. So a user who may not read histories has to see that it receives the first one. For
+   * others it is on the next timeline where that leaves the one of the control file below its
+   * place, and it follows the next one.
    *
    * @throws NoLsnException if the answer shows no position
    */
@@ -64,16 +65,25 @@ record ServerState(
       timeline = Math.max(timeline, received);
     }
     boolean isKnown = rights.readsHistories() || !isRecovering || received == timeline;
+    boolean isUnseen = rights == Rights.STREAM && timeline == 1 && !isKnown;
+    List<Span> chain = isKnown ? Span.chain(text(row, "history"), timeline) : null;
+    long position = Lsn.parse(text(row, "position"));
+    @Nullable Long leaves = leaves(text(row, "next"), timeline);
+    if (leaves != null && !Lsn.isAtLeast(leaves, position) && TRUE.contains(text(row, "follows"))) {
+      timeline++;
+      chain = Span.chain(text(row, "next"), timeline);
+      leaves = leaves(text(row, "later"), timeline);
+    }
     return new ServerState(
         text(row, "system"),
         isRecovering,
-        Lsn.parse(text(row, "position")),
+        position,
         timeline,
         text(row, "started"),
         TRUE.contains(text(row, "receiving")),
-        isKnown ? Span.chain(text(row, "history"), timeline) : null,
-        leaves(text(row, "next"), timeline),
-        rights == Rights.STREAM && timeline == 1 && !isKnown);
+        chain,
+        leaves,
+        isUnseen);
   }
 
   private static String text(Map<String, String> row, String name) {

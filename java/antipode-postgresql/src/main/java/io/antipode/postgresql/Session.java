@@ -46,8 +46,16 @@ final class Session {
     EXACT,
     /** The same, where only the server knows whether there was a write. */
     COVERING,
-    /** A view that was read may have written. */
-    HIDDEN,
+    /** The same, and nobody knows whether its commit waited until it was flushed. */
+    INSIDE,
+    /** By a name in what was read it may have written. */
+    NAMED,
+    /** Nothing was committed here that has an id: a foreign table may have been changed. */
+    CHANGED,
+    /** The same, and what was called may have written at another server, too. */
+    CALLED,
+    /** It left a transaction open, after it may have committed one: that is asked for later. */
+    LEFT_OPEN,
     /** There will never be a position. */
     IN_DOUBT
   }
@@ -57,6 +65,9 @@ final class Session {
 
   /** What may have been done of which nobody knows whether it is committed. */
   private static final Set<Effect> WRITING = Set.of(Effect.WRITES, Effect.CALLS);
+
+  /** What the catalogue may know better. */
+  private static final Set<Effect> READING = Set.of(Effect.READS, Effect.CALLS);
 
   private static final Set<Effect> ANYTHING =
       Set.of(Effect.READS, Effect.WRITES, Effect.CALLS, Effect.COMMITS_INSIDE);
@@ -82,6 +93,11 @@ final class Session {
   private boolean isDeclared;
   private boolean isHeld;
 
+  /** Of the first call in the open transaction, which may open a cursor: what that shows. */
+  private @Nullable Floor opened;
+
+  private boolean isOpened;
+
   private static boolean hasAny(Set<Effect> effects, Set<Effect> some) {
     return !Collections.disjoint(effects, some);
   }
@@ -103,9 +119,14 @@ final class Session {
 
   /** Returns whether the call that is about to be made may be sent. */
   Verdict judge(Floor floor) {
+    if (flight.contains(Effect.IMPORTS) && flight.contains(Effect.READS)) {
+      return Verdict.STALE; // Its snapshot is another transaction's, however old.
+    }
     boolean fetches = flight.contains(Effect.FETCHES);
-    if (fetches && isDeclared) {
-      return floor.isWithin(declared) ? passing(floor) : Verdict.STALE;
+    if (fetches && (isDeclared || isOpened)) {
+      boolean isShown =
+          (!isDeclared || floor.isWithin(declared)) && (!isOpened || floor.isWithin(opened));
+      return isShown ? passing(floor) : Verdict.STALE;
     }
     if (before == State.OPEN) {
       if (fetches) {
@@ -172,6 +193,11 @@ final class Session {
         && !flight.contains(Effect.SEVERAL);
   }
 
+  /** Returns whether the call in flight writes. */
+  boolean isWriting() {
+    return flight.contains(Effect.WRITES);
+  }
+
   /** Returns whether a transaction is open that may have written. */
   boolean mayHaveWritten(State state) {
     return state == State.OPEN && hasAny(transaction, WRITING);
@@ -189,14 +215,13 @@ final class Session {
    * @return whether that leaves a write in doubt
    */
   boolean lost(@Nullable Boolean wrote) {
-    boolean isDoubtful;
-    boolean writes = flight.contains(Effect.WRITES);
     boolean commits = flight.contains(Effect.COMMITS);
+    boolean isDoubtful;
     if (before == State.OPEN) {
-      isDoubtful = commits && (hasAny(transaction, WRITING) || hasAny(flight, WRITING));
+      boolean isOver = commits || (flight.contains(Effect.ENDS) && isSeveral());
+      isDoubtful = isOver && (hasAny(transaction, WRITING) || hasAny(flight, WRITING));
     } else {
-      boolean isAlone = hasAny(flight, WRITING) && !flight.contains(Effect.BEGINS);
-      isDoubtful = isAlone || (writes && commits);
+      isDoubtful = hasAny(flight, WRITING) && (commits || !flight.contains(Effect.BEGINS));
     }
     isDoubtful |= flight.contains(Effect.COMMITS_INSIDE);
     if (wrote != null) {
@@ -208,6 +233,7 @@ final class Session {
     proofs.showNothing();
     isDeclared = false;
     isHeld = false;
+    isOpened = false;
     return isDoubtful;
   }
 
@@ -238,16 +264,37 @@ final class Session {
       } else {
         transaction.addAll(done);
         declare();
+        if (flight.contains(Effect.IMPORTS)) {
+          proofs.showNothing();
+          transaction.add(Effect.READS); // It has its snapshot.
+        }
       }
     }
-    Due due = isEnded ? due(end, count, wrote, done) : Due.NOTHING;
+    Due due = isEnded ? due(end, count, wrote, done) : leftOpen();
     flight = EnumSet.noneOf(Effect.class);
     return due;
   }
 
   private boolean isChained(End end) {
     boolean chains = flight.contains(Effect.COMMITS) && flight.contains(Effect.BEGINS);
-    return chains && before == State.OPEN && end == End.DONE;
+    return chains && !isSeveral() && before == State.OPEN && end == End.DONE;
+  }
+
+  private boolean isSeveral() {
+    return flight.contains(Effect.SEVERAL);
+  }
+
+  /** Returns what is left to do of a text after which a transaction is open, its own or another. */
+  private Due leftOpen() {
+    if (!isSeveral()) {
+      return Due.NOTHING;
+    }
+    boolean wrote = hasAny(transaction, WRITING);
+    if (wrote && flight.contains(Effect.TWO_PHASES)) {
+      return Due.IN_DOUBT;
+    }
+    boolean isAny = wrote || transaction.contains(Effect.READS);
+    return isAny && flight.contains(Effect.COMMITS) ? Due.LEFT_OPEN : Due.NOTHING;
   }
 
   private void declare() {
@@ -256,32 +303,50 @@ final class Session {
       declared = met;
     }
     isHeld |= flight.contains(Effect.HOLDS);
+    if (flight.contains(Effect.CALLS) && !isOpened) {
+      isOpened = true;
+      opened = met;
+    }
   }
 
   private void closeCursors() {
     declare();
     isDeclared &= isHeld;
+    isOpened = false;
   }
 
   /** Returns what is left to do of what the call, and the transaction that it ended, committed. */
   private Due due(End end, long count, @Nullable Boolean wrote, Set<Effect> done) {
+    Set<Effect> all = EnumSet.noneOf(Effect.class);
+    all.addAll(flight);
+    all.addAll(done);
     if (wrote != null) {
-      return wrote ? Due.EXACT : Due.NOTHING;
+      return wrote ? Due.EXACT : withoutId(all);
     }
-    boolean mayWrite = hasAny(flight, WRITING) || hasAny(done, WRITING);
-    if (!mayWrite || before == State.FAILED) {
-      boolean isAlone = before == State.IDLE && end != End.REFUSED;
-      return isAlone && flight.contains(Effect.READS) ? Due.HIDDEN : Due.NOTHING;
+    boolean isInside = flight.contains(Effect.COMMITS_INSIDE) || isSeveral();
+    boolean isPreparing = flight.contains(Effect.TWO_PHASES);
+    boolean isOver =
+        before != State.OPEN || flight.contains(Effect.COMMITS) || isPreparing || isInside;
+    boolean isRefused = end == End.REFUSED;
+    if (!isOver || ((isRefused || before == State.FAILED) && !isInside)) {
+      return all.contains(Effect.CALLS) ? Due.CALLED : Due.NOTHING; // What others commit stays.
     }
-    if (flight.contains(Effect.TWO_PHASES) && end != End.REFUSED) {
-      return Due.IN_DOUBT;
+    if (isPreparing && !isRefused) {
+      return hasAny(all, WRITING) ? Due.IN_DOUBT : Due.NOTHING;
     }
-    boolean isInside = flight.contains(Effect.COMMITS_INSIDE) || flight.contains(Effect.SEVERAL);
-    boolean isOver = before != State.OPEN || flight.contains(Effect.COMMITS) || isInside;
-    if (!isOver || (end == End.REFUSED && !isInside)) {
-      return Due.NOTHING;
+    if (!all.contains(Effect.WRITES)) {
+      return hasAny(all, READING) ? Due.NAMED : Due.NOTHING;
     }
-    boolean writes = flight.contains(Effect.WRITES) || done.contains(Effect.WRITES);
-    return writes && end == End.DONE && !isInside && count != 0 ? Due.EXACT : Due.COVERING;
+    if (isInside || flight.contains(Effect.CALLS) || before == State.OPEN) {
+      return Due.INSIDE;
+    }
+    return end == End.DONE && count != 0 ? Due.EXACT : Due.COVERING;
+  }
+
+  private static Due withoutId(Set<Effect> all) {
+    if (all.contains(Effect.CALLS)) {
+      return Due.CALLED;
+    }
+    return all.contains(Effect.WRITES) ? Due.CHANGED : Due.NOTHING;
   }
 }

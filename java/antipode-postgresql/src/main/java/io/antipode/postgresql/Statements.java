@@ -8,6 +8,7 @@ import static io.antipode.postgresql.Effect.DECLARES;
 import static io.antipode.postgresql.Effect.ENDS;
 import static io.antipode.postgresql.Effect.FETCHES;
 import static io.antipode.postgresql.Effect.HOLDS;
+import static io.antipode.postgresql.Effect.IMPORTS;
 import static io.antipode.postgresql.Effect.ISOLATION;
 import static io.antipode.postgresql.Effect.READS;
 import static io.antipode.postgresql.Effect.SEVERAL;
@@ -15,6 +16,7 @@ import static io.antipode.postgresql.Effect.TWO_PHASES;
 import static io.antipode.postgresql.Effect.WRITES;
 
 import io.antipode.jdbc.Called;
+import io.antipode.jdbc.Texts;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.EnumSet;
@@ -29,25 +31,6 @@ import java.util.regex.Pattern;
  * Where the text leaves a choice it may do more rather than less.
  */
 final class Statements {
-  /**
-   * What hides words: comments, texts, names in quotes. A text in plain quotes with a backslash
-   * means one thing or another with the server's settings.
-   */
-  private static final Pattern HIDDEN =
-      Pattern.compile(
-          "--[^\\r\\n]*+"
-              + "|/\\*(?:[^*/]|\\*(?!/)|/(?!\\*))*+\\*/"
-              + "|(?<![\\w$])[eE]'(?:[^'\\\\]|\\\\.|'')*+'"
-              + "|'(?:[^'\\\\]|'')*+'"
-              + "|\"(?:[^\"]|\"\")*+\""
-              + "|(?<![\\w$])\\$(?<tag>(?:"
-              + Functions.IDENTIFIER
-              + ")?)\\$.*?\\$\\k<tag>\\$",
-          Pattern.DOTALL);
-
-  /** A text without these hides nothing. */
-  private static final Pattern HIDES = Pattern.compile("['\"$]|--|/\\*|\\*/");
-
   private static final Pattern FIRST =
       Pattern.compile("[\\s(]*+(" + Functions.IDENTIFIER + "|\\S)?");
   private static final Pattern NAMES = Pattern.compile(Functions.IDENTIFIER);
@@ -68,6 +51,7 @@ final class Statements {
   private static final Set<String> MODIFY = words("INSERT UPDATE DELETE MERGE INTO");
   private static final Set<String> LOOKING = words("SELECT FROM USING RETURNING VALUES WITH");
   private static final List<String> AS_TABLE = List.of("AS", "TABLE");
+  private static final List<String> TRANSACTION_SNAPSHOT = List.of("TRANSACTION", "SNAPSHOT");
 
   private Statements() {}
 
@@ -76,6 +60,13 @@ final class Statements {
   }
 
   /** Returns what a text does that nobody can read. */
+  private static Set<Effect> unreadable() {
+    Set<Effect> found = anything();
+    found.add(SEVERAL);
+    return found;
+  }
+
+  /** Returns what one statement may do of which nobody knows more. */
   private static Set<Effect> anything() {
     return EnumSet.of(READS, WRITES, CALLS, COMMITS_INSIDE);
   }
@@ -98,11 +89,14 @@ final class Statements {
    * @param readonly further functions that write nothing, in small letters
    */
   static Set<Effect> effects(String sql, Set<String> readonly) {
-    String plain = plain(sql);
-    if (isUnreadable(plain)) {
-      Set<Effect> found = anything();
-      found.add(SEVERAL);
+    if (Texts.isTooLong(sql)) {
+      Set<Effect> found = unreadable();
+      found.addAll(effects(Texts.head(sql), readonly));
       return found;
+    }
+    String plain = Hidden.replaced(sql, Statements::blank);
+    if (plain == null) {
+      return unreadable();
     }
     Set<Effect> found = EnumSet.noneOf(Effect.class);
     int count = 0;
@@ -118,43 +112,31 @@ final class Statements {
     return found;
   }
 
+  /** Returns whether nobody can read what a text does. */
+  static boolean isUnreadable(String sql) {
+    return Texts.isTooLong(sql) || Hidden.replaced(sql, Statements::blank) == null;
+  }
+
   /** Returns the functions that a text calls and that may write, for all that is known. */
   static Set<String> unknownFunctions(String sql, Set<String> readonly) {
-    return Functions.called(plain(sql), readonly);
+    String plain = Texts.isTooLong(sql) ? null : Hidden.replaced(sql, Statements::blank);
+    return plain == null ? Set.of() : Functions.called(plain, readonly);
   }
 
-  /** Returns whether something in a text is open that hides words. */
-  private static boolean isUnreadable(String plain) {
-    String rest = plain.replace("''", "").replace("\"\"", "");
-    return rest.contains("'") || rest.contains("\"") || rest.contains("/*") || rest.contains("*/");
-  }
-
-  /** Returns a text without what hides words. */
-  private static String plain(String sql) {
-    if (!HIDES.matcher(sql).find()) {
-      return sql;
-    }
-    String plain = blanked(sql);
-    for (String inner = blanked(plain); !inner.equals(plain); inner = blanked(plain)) {
-      plain = inner; // Comments within comments.
-    }
-    return plain;
+  /** Returns a text without what hides words; whole where one cannot tell. */
+  static String plain(String sql) {
+    String plain = Hidden.replaced(sql, Statements::blank);
+    return plain == null ? sql : plain;
   }
 
   /** Returns a text without texts and comments; names in quotes, and bodies of functions, stay. */
   static String named(String sql) {
-    if (!HIDES.matcher(sql).find() || isUnreadable(plain(sql))) {
-      return sql; // One name too many costs little.
-    }
-    return HIDDEN.matcher(sql).replaceAll(found -> Matcher.quoteReplacement(kept(found.group())));
+    String plain = Hidden.replaced(sql, Statements::kept);
+    return plain == null ? sql : plain; // One name too many costs little.
   }
 
   private static String kept(String hidden) {
     return hidden.startsWith("\"") || hidden.startsWith("$") ? hidden : blank(hidden);
-  }
-
-  private static String blanked(String text) {
-    return HIDDEN.matcher(text).replaceAll(found -> blank(found.group()));
   }
 
   private static String blank(String hidden) {
@@ -214,10 +196,7 @@ final class Statements {
               ? Set.of()
               : chained(EnumSet.of(ENDS), rest);
       case "PREPARE" -> second.equals("TRANSACTION") ? EnumSet.of(TWO_PHASES, ENDS) : Set.of();
-      case "SET" ->
-          rest.stream().anyMatch(each -> each.contains("ISOLATION"))
-              ? EnumSet.of(ISOLATION)
-              : Set.of();
+      case "SET" -> set(rest);
       case "FETCH", "MOVE" -> EnumSet.of(READS, FETCHES);
       case "DECLARE" ->
           rest.contains("HOLD") && !rest.contains("WITHOUT")
@@ -229,9 +208,33 @@ final class Statements {
         }
         yield rest.contains("FROM") ? EnumSet.of(WRITES) : EnumSet.of(READS);
       }
+      case "EXPLAIN" -> explained(rest);
       case "SELECT" -> rest.contains("INTO") ? EnumSet.of(READS, WRITES) : EnumSet.of(READS);
       default -> !READ.contains(word) ? anything() : modifying(rest);
     };
+  }
+
+  /** Returns what EXPLAIN ANALYZE executes: what is prepared shows nothing of what it does. */
+  private static Set<Effect> explained(List<String> rest) {
+    Set<Effect> found = modifying(rest);
+    if (rest.contains("EXECUTE")) {
+      found.addAll(anything());
+    }
+    if (rest.contains("CREATE")) {
+      found.add(WRITES);
+    }
+    return found;
+  }
+
+  private static Set<Effect> set(List<String> rest) {
+    Set<Effect> found = EnumSet.noneOf(Effect.class);
+    if (rest.stream().anyMatch(each -> each.contains("ISOLATION"))) {
+      found.add(ISOLATION);
+    }
+    if (Collections.indexOfSubList(rest, TRANSACTION_SNAPSHOT) >= 0) {
+      found.add(IMPORTS);
+    }
+    return found;
   }
 
   private static Set<Effect> modifying(List<String> rest) {

@@ -11,8 +11,7 @@ import java.util.stream.Collectors;
 
 /**
  * A table of the application's whose rows have stored lineages, as a server describes it. A side
- * table has their lineages, which triggers write; the migration that makes both is printed by
- * {@code python -m antipode_shims.postgresql migration}.
+ * table has their lineages, which triggers write; {@link PostgreSqlMigrations} has what makes both.
  *
  * @param named as the application named it
  * @param columns of its primary key, in their order
@@ -95,10 +94,12 @@ record StoredTable(
               + named
               + ": it lacks "
               + String.join(", ", lacks)
-              + ". The library changes no schema on its own: let `python -m"
-              + " antipode_shims.postgresql migration "
+              + ". The library changes no schema on its own: PostgreSqlMigrations.rows has what to"
+              + " run, and as a program prints it for '"
               + named
-              + "` print what to run");
+              + "("
+              + String.join(",", table.columns)
+              + ")'");
     }
     return table;
   }
@@ -188,7 +189,7 @@ record StoredTable(
   }
 
   /** Returns what identifies a row: its one value, or several, each after its length; as bytes. */
-  private static String key(List<String> values) {
+  static String key(List<String> values) {
     String text =
         values.size() == 1
             ? values.get(0)

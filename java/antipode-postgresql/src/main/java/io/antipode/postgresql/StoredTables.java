@@ -6,6 +6,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
+import java.util.stream.Collectors;
 
 /** The tables of one pool whose rows have stored lineages. Thread-safe. */
 final class StoredTables {
@@ -17,7 +18,25 @@ final class StoredTables {
 
   private final Set<String> names;
   private final String datastore;
+
+  /** The names of views that show rows of some tables, over any number of other views. */
+  private static final String VIEWS =
+      """
+      WITH RECURSIVE spread AS (
+        SELECT to_regclass(n)::oid AS oid FROM unnest(ARRAY[%s]) AS n
+        UNION SELECT r.ev_class FROM spread s JOIN pg_depend d ON d.refobjid = s.oid
+        AND d.refclassid = 'pg_class'::regclass AND d.classid = 'pg_rewrite'::regclass
+        JOIN pg_rewrite r ON r.oid = d.objid
+      )
+      SELECT c.relname AS name FROM spread s JOIN pg_class c ON c.oid = s.oid
+      WHERE c.relkind IN ('v', 'm')
+      """;
+
   private volatile Described described = new Described(List.of(), 0);
+  private volatile Viewed viewed = new Viewed(Set.of(), 0, false);
+
+  /** The names of views, and when a server was asked, if it was. */
+  private record Viewed(Set<String> names, long askedNs, boolean isAsked) {}
 
   /** What servers said, and when they were asked. */
   private record Described(List<StoredTable> tables, long askedNs) {}
@@ -60,8 +79,39 @@ final class StoredTables {
     described = new Described(List.copyOf(found), nowNs);
   }
 
+  /** Finds out which views show their rows, once in a while. */
+  void checkViews(Link link) {
+    Viewed known = viewed;
+    long nowNs = System.nanoTime();
+    if (known.isAsked && nowNs - known.askedNs <= FRESH.toNanos()) {
+      return;
+    }
+    Set<String> found = known.names;
+    try {
+      String literals =
+          names.stream()
+              .map(name -> "'" + name.replace("'", "''") + "'")
+              .collect(Collectors.joining(", "));
+      found =
+          link.ask(VIEWS.replace("%s", literals)).stream()
+              .map(row -> row.getOrDefault("name", ""))
+              .collect(Collectors.toUnmodifiableSet());
+    } catch (SQLException refused) {
+      // What this user may not see it does not read.
+    }
+    viewed = new Viewed(found, nowNs, true);
+  }
+
+  /** Returns which views a text names that show their rows, for all that is known. */
+  Mentions views(String sql) {
+    Set<String> views = viewed.names;
+    return views.isEmpty() ? Mentions.NOTHING : Mentions.of(sql, views);
+  }
+
   /** Some may be made anew. */
   void forget() {
+    Viewed views = viewed;
+    viewed = new Viewed(views.names, views.askedNs, false);
     Described known = described;
     described = new Described(known.tables, known.askedNs - FRESH.toNanos());
   }

@@ -16,6 +16,7 @@ final class Unflushed implements Supplier<Lineage> {
   private final Log log;
   private final long until;
   private final String started;
+  private final boolean isExact;
   private @Nullable Lineage found;
 
   /**
@@ -23,12 +24,14 @@ final class Unflushed implements Supplier<Lineage> {
    *
    * @param until the position of the log with which the commit is flushed
    * @param started when the process started that committed it
+   * @param isExact whether there was a write
    */
-  Unflushed(PostgreSqlShim shim, Log log, long until, String started) {
+  Unflushed(PostgreSqlShim shim, Log log, long until, String started, boolean isExact) {
     this.shim = shim;
     this.log = log;
     this.until = until;
     this.started = started;
+    this.isExact = isExact;
   }
 
   @Override
@@ -42,9 +45,9 @@ final class Unflushed implements Supplier<Lineage> {
   private Lineage ask() {
     String datastore = shim.datastore();
     try {
-      long flushed = shim.flushed(started);
+      long flushed = shim.flushed(started, until);
       if (Lsn.isAtLeast(flushed, until)) {
-        return Lineage.empty().append(shim.write(log, flushed, true));
+        return Lineage.empty().append(shim.write(log, flushed, isExact));
       }
     } catch (UnreachableException | RefusedException | NoLsnException unknown) {
       // Said below.
@@ -57,8 +60,8 @@ final class Unflushed implements Supplier<Lineage> {
         () ->
             "a write to "
                 + datastore
-                + " was committed with synchronous_commit=off and is not flushed yet: its lineage"
-                + " is incomplete (in_doubt)");
+                + " was committed without waiting for its flush, and is not flushed yet: its"
+                + " lineage is incomplete (in_doubt)");
     return Lineage.empty().marked(new Incomplete(datastore, "in_doubt"));
   }
 }

@@ -36,8 +36,9 @@ class SessionTest {
     assertThat(alone("INSERT INTO t VALUES (1)", End.DONE)).isEqualTo(Due.EXACT);
     assertThat(sent("UPDATE t SET a = 1", State.IDLE, State.IDLE, End.DONE, 0))
         .isEqualTo(Due.COVERING);
-    assertThat(alone("SELECT f()", End.DONE)).isEqualTo(Due.COVERING);
-    assertThat(alone("SELECT a FROM t", End.DONE)).isEqualTo(Due.HIDDEN);
+    assertThat(alone("SELECT f()", End.DONE)).isEqualTo(Due.NAMED);
+    assertThat(alone("SELECT a FROM t", End.DONE)).isEqualTo(Due.NAMED);
+    assertThat(alone("SELECT a FROM t; SELECT f()", End.DONE)).isEqualTo(Due.NAMED);
     assertThat(alone("SHOW ALL", End.DONE)).isEqualTo(Due.NOTHING);
   }
 
@@ -45,9 +46,11 @@ class SessionTest {
   @Test
   void whatFails() {
     assertThat(alone("INSERT INTO t VALUES (1)", End.REFUSED)).isEqualTo(Due.NOTHING);
-    assertThat(alone("CALL p()", End.REFUSED)).isEqualTo(Due.COVERING);
+    assertThat(alone("CALL p()", End.REFUSED)).isEqualTo(Due.INSIDE);
     assertThat(alone("INSERT INTO t VALUES (1); SELECT a FROM t", End.REFUSED))
-        .isEqualTo(Due.COVERING);
+        .isEqualTo(Due.INSIDE);
+    String again = "ROLLBACK; INSERT INTO t VALUES (1)";
+    assertThat(sent(again, State.FAILED, State.IDLE, End.DONE, 1)).isEqualTo(Due.INSIDE);
     assertThat(alone("INSERT INTO t VALUES (1)", End.FAILED)).isEqualTo(Due.COVERING);
   }
 
@@ -58,6 +61,8 @@ class SessionTest {
     assertThat(sent("ROLLBACK", State.OPEN, State.IDLE, End.DONE, -1)).isEqualTo(Due.NOTHING);
     assertThat(session.isUncommitted(State.IDLE)).isFalse();
     begins("SELECT a FROM t");
+    assertThat(sent("COMMIT", State.OPEN, State.IDLE, End.DONE, -1)).isEqualTo(Due.NAMED);
+    begins("BEGIN");
     assertThat(sent("COMMIT", State.OPEN, State.IDLE, End.DONE, -1)).isEqualTo(Due.NOTHING);
   }
 
@@ -113,5 +118,50 @@ class SessionTest {
     assertThat(isLostInDoubt("COMMIT", State.OPEN, null)).isTrue();
     begins("INSERT INTO t VALUES (1)");
     assertThat(isLostInDoubt("COMMIT", State.OPEN, false)).isFalse();
+  }
+
+  private Due leavesOpen(String sql, State before) {
+    return sent(sql, before, State.OPEN, End.DONE, -1);
+  }
+
+  /** What it committed before is asked for once the transaction is over that it leaves open. */
+  @Test
+  void aTextThatCommitsAndLeavesATransactionOpen() {
+    assertThat(leavesOpen("INSERT INTO t VALUES (1); COMMIT; BEGIN", State.IDLE))
+        .isEqualTo(Due.LEFT_OPEN);
+    assertThat(leavesOpen("SELECT log('x'); COMMIT; BEGIN", State.IDLE)).isEqualTo(Due.LEFT_OPEN);
+    assertThat(leavesOpen("BEGIN; INSERT INTO t VALUES (1)", State.IDLE)).isEqualTo(Due.NOTHING);
+    begins("INSERT INTO t VALUES (1)");
+    assertThat(leavesOpen("COMMIT AND CHAIN; SELECT a FROM t", State.OPEN))
+        .isEqualTo(Due.LEFT_OPEN);
+    assertThat(leavesOpen("PREPARE TRANSACTION 'x'; BEGIN", State.OPEN)).isEqualTo(Due.IN_DOUBT);
+    assertThat(leavesOpen("SET work_mem = '4MB'; COMMIT; BEGIN", State.IDLE))
+        .isEqualTo(Due.NOTHING);
+  }
+
+  /** Nothing was committed here: by a foreign table, or by what was called, it may be elsewhere. */
+  @Test
+  void aTransactionWithoutAnId() {
+    begins("UPDATE t SET a = 1");
+    starts("COMMIT", State.OPEN);
+    assertThat(session.ended(State.IDLE, End.DONE, -1, false)).isEqualTo(Due.CHANGED);
+    begins("SELECT f()");
+    starts("COMMIT", State.OPEN);
+    assertThat(session.ended(State.IDLE, End.DONE, -1, false)).isEqualTo(Due.CALLED);
+    begins("SELECT f()");
+    assertThat(sent("ROLLBACK", State.OPEN, State.IDLE, End.DONE, -1)).isEqualTo(Due.CALLED);
+    assertThat(alone("SELECT f()", End.REFUSED)).isEqualTo(Due.CALLED);
+    begins("SELECT a FROM t");
+    starts("COMMIT", State.OPEN);
+    assertThat(session.ended(State.IDLE, End.DONE, -1, false)).isEqualTo(Due.NOTHING);
+  }
+
+  /** What follows a rollback in one text commits on its own. */
+  @Test
+  void aConnectionThatIsLostInSeveralStatements() {
+    begins("SELECT a FROM t");
+    assertThat(isLostInDoubt("ROLLBACK; INSERT INTO t VALUES (1)", State.OPEN, null)).isTrue();
+    assertThat(isLostInDoubt("BEGIN; SELECT f(); COMMIT", State.IDLE, null)).isTrue();
+    assertThat(isLostInDoubt("BEGIN; SELECT f()", State.IDLE, null)).isFalse();
   }
 }

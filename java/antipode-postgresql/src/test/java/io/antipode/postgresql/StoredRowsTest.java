@@ -144,12 +144,26 @@ class StoredRowsTest {
   /** Nothing that a user may send keeps the client busy, or fills its stack. */
   @ParameterizedTest
   @ValueSource(
-      strings = {"'", "\"", "(", "id = ", "id IN (1, ", "/*", "INSERT INTO ", "orders ", "$a$"})
+      strings = {
+        "'",
+        "\"",
+        "(",
+        "id = ",
+        "id IN (1, ",
+        "/*",
+        "INSERT INTO ",
+        "orders ",
+        "$a$",
+        "$a",
+        "$$",
+        "a."
+      })
   void longTextsTakeLinearTime(String unit) {
     String sql = "INSERT INTO orders " + unit.repeat(20_000);
     Assertions.assertTimeout(
         Duration.ofSeconds(20),
         () -> {
+          assertThat(Statements.effects("SELECT " + sql, Set.of())).isNotNull();
           assertThat(mentions(sql)).isNotNull();
           assertThat(Sought.of(sql, Map.of(), ORDERS)).isNotNull();
         });

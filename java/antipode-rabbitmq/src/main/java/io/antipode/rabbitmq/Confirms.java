@@ -9,15 +9,10 @@ import com.rabbitmq.client.ShutdownSignalException;
 import io.antipode.lineage.WriteId;
 import io.antipode.messages.MessageHeaders;
 import io.antipode.messages.Publications;
-import io.antipode.request.Recording;
-import io.antipode.request.Scope;
-import io.antipode.runtime.CallSite;
-import io.antipode.runtime.Counts;
-import java.util.Map;
+import io.antipode.messages.Unconfirmed;
 import java.util.NavigableMap;
 import java.util.concurrent.ConcurrentNavigableMap;
 import java.util.concurrent.ConcurrentSkipListMap;
-import org.jspecify.annotations.Nullable;
 
 /**
  * The publications of one channel that the broker has not confirmed, by delivery tag. It listens
@@ -25,34 +20,21 @@ import org.jspecify.annotations.Nullable;
  */
 final class Confirms implements ConfirmListener, ReturnListener, ShutdownListener {
   private final Publications publications;
-  private final String datastore;
   private final ConcurrentNavigableMap<Long, Pending> pending = new ConcurrentSkipListMap<>();
+  private final Unconfirmed.Connection connection = new Unconfirmed.Connection();
 
-  /** One of them, and the scope that it enters. */
+  /** One of them. */
   private static final class Pending {
-    final WriteId write;
-    final @Nullable Scope scope;
-
-    /** The line that published it, if somebody asks for it. */
-    final @Nullable StackTraceElement site = Recording.callSite();
-
+    final Unconfirmed message;
     volatile boolean isReturned;
 
-    Pending(WriteId write, @Nullable Scope scope) {
-      this.write = write;
-      this.scope = scope;
-    }
-
-    void enter() {
-      if (scope != null) {
-        CallSite.handle(site, () -> scope.append(write));
-      }
+    Pending(Unconfirmed message) {
+      this.message = message;
     }
   }
 
-  Confirms(Publications publications, String datastore) {
+  Confirms(Publications publications) {
     this.publications = publications;
-    this.datastore = datastore;
   }
 
   void listen(Channel channel) {
@@ -61,14 +43,24 @@ final class Confirms implements ConfirmListener, ReturnListener, ShutdownListene
     channel.addShutdownListener(this);
   }
 
+  /** Returns what the channel's publications are sent over. */
+  Unconfirmed.Connection connection() {
+    return connection;
+  }
+
   /** A publication is about to be sent from the current scope. */
-  void sending(long tag, WriteId write) {
-    pending.put(tag, new Pending(write, Scope.currentOrNull()));
+  Unconfirmed sending(long tag, WriteId write) {
+    Unconfirmed message = new Unconfirmed(write, connection);
+    pending.put(tag, new Pending(message));
+    return message;
   }
 
   /** It was not sent: the broker has nothing of it. */
   void unsent(long tag, WriteId write) {
-    pending.remove(tag);
+    Pending unsent = pending.remove(tag);
+    if (unsent != null) {
+      unsent.message.refuse();
+    }
     publications.end(write);
   }
 
@@ -84,6 +76,7 @@ final class Confirms implements ConfirmListener, ReturnListener, ShutdownListene
 
   /** The broker took or refused a publication, or all up to it. */
   private synchronized void settle(long tag, boolean multiple, boolean isTaken) {
+    connection.hears();
     NavigableMap<Long, Pending> settled =
         multiple ? pending.headMap(tag, true) : pending.subMap(tag, true, tag, true);
     for (Long each : settled.keySet()) {
@@ -92,11 +85,12 @@ final class Confirms implements ConfirmListener, ReturnListener, ShutdownListene
         continue;
       }
       if (one.isReturned) {
-        publications.end(one.write);
+        publications.end(one.message.write());
+        one.message.refuse();
       } else if (!isTaken) {
         doubt(one);
       } else {
-        one.enter();
+        one.message.confirm();
       }
     }
   }
@@ -111,9 +105,9 @@ final class Confirms implements ConfirmListener, ReturnListener, ShutdownListene
     } catch (IllegalArgumentException error) {
       return; // Not one of ours.
     }
-    for (Map.Entry<Long, Pending> each : pending.entrySet()) {
-      if (each.getValue().write.equals(write)) {
-        each.getValue().isReturned = true;
+    for (Pending each : pending.values()) {
+      if (each.message.write().equals(write)) {
+        each.isReturned = true;
         return;
       }
     }
@@ -141,10 +135,7 @@ final class Confirms implements ConfirmListener, ReturnListener, ShutdownListene
 
   /** The broker may have it, in some queues. */
   private void doubt(Pending one) {
-    publications.end(one.write);
-    Counts.count("incomplete", datastore);
-    if (one.scope != null) {
-      one.scope.markIncomplete(datastore, "in_doubt");
-    }
+    publications.end(one.message.write());
+    one.message.doubt();
   }
 }

@@ -11,6 +11,7 @@ import io.antipode.lineage.WriteId;
 import io.antipode.messages.MessageHeaders;
 import io.antipode.messages.Proxies;
 import io.antipode.messages.Publications;
+import io.antipode.messages.Unconfirmed;
 import io.antipode.request.Recording;
 import io.antipode.request.Scope;
 import io.antipode.request.ScopeBlock;
@@ -43,7 +44,7 @@ final class InstrumentedChannel implements InvocationHandler {
     this.instrumentation = instrumentation;
     this.publications =
         new Publications(instrumentation.datastore(), instrumentation.isByRoutingKey());
-    this.confirms = new Confirms(publications, instrumentation.datastore());
+    this.confirms = new Confirms(publications);
     confirms.listen(real);
   }
 
@@ -106,16 +107,19 @@ final class InstrumentedChannel implements InvocationHandler {
     sending.lock();
     try {
       long tag = isCountable && !isTransactional ? real.getNextPublishSeqNo() : 0;
-      WriteId write = named(exchange, key, tag > 0);
-      if (write != null && tag > 0) {
-        confirms.sending(tag, write);
-      }
+      @Nullable WriteId named = named(exchange, key, tag > 0);
+      @Nullable WriteId write = named;
+      @Nullable Unconfirmed message =
+          named == null || tag <= 0 ? null : confirms.sending(tag, named);
       try {
-        MessageHeaders.Sent headers = headers(frame, given, write);
+        MessageHeaders.Sent headers =
+            confirms.connection().sending(() -> headers(frame, given, named));
         if (write != null && !headers.isNamed()) {
           confirms.unsent(tag, write);
           Recording.markIncomplete(instrumentation.datastore(), "unsampled");
           write = null;
+        } else if (message != null) {
+          message.sent();
         }
         arguments[last] = given.builder().headers(headers.headers()).build();
         send(face, method, arguments, headers);

@@ -107,6 +107,20 @@ class InstrumentedChannelTest {
   }
 
   @Test
+  void aMessageIsInTheLineageThatIsUsedNext() throws Exception {
+    channel.confirmSelect();
+    for (int round = 1; round <= 20; round++) {
+      try (ScopeBlock request = Antipode.scope()) {
+        channel.basicPublish(name, "k", null, BODY);
+        assertThat(Antipode.current().writes())
+            .singleElement()
+            .extracting(WriteId::version)
+            .isEqualTo((long) round);
+      }
+    }
+  }
+
+  @Test
   void aListenerOfConfirmsFindsTheMessageInTheScope() throws Exception {
     channel.confirmSelect();
     channel.clearConfirmListeners();

@@ -8,6 +8,7 @@ import io.antipode.runtime.KillSwitch;
 import java.io.Closeable;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.time.Duration;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import org.apache.commons.pool2.PooledObject;
@@ -100,11 +101,12 @@ public final class InstrumentedJedis {
             return new DefaultPooledObject<>(connection(places));
           }
         };
+    Taking<Connection> taking = Taking.of(connection -> connection, pool);
     return new JedisPooled(
         new PooledConnectionProvider(factory, pool) {
           @Override
           public Connection getConnection() {
-            return taken(super::getConnection, connection -> connection);
+            return taken(super::getConnection, taking);
           }
 
           @Override
@@ -126,16 +128,31 @@ public final class InstrumentedJedis {
             return new DefaultPooledObject<>(new Jedis(connection(places)));
           }
         };
+    Taking<Jedis> taking = Taking.of(Jedis::getConnection, pool);
     return new JedisPool(pool, factory) {
       @Override
       public Jedis getResource() {
-        return taken(super::getResource, Jedis::getConnection);
+        return taken(super::getResource, taking);
       }
     };
   }
 
+  /**
+   * How connections of one pool are taken.
+   *
+   * @param wire finds the connection of what the pool has
+   * @param longest for how long the pool keeps a caller
+   */
+  private record Taking<C>(Function<C, Connection> wire, Duration longest) {
+    static <C> Taking<C> of(Function<C, Connection> wire, GenericObjectPoolConfig<?> pool) {
+      Duration wait = pool.getMaxWaitDuration();
+      boolean isLimited = !wait.isNegative() && !wait.isZero();
+      return new Taking<>(wire, isLimited ? wait : PoolWait.FOR_EVER);
+    }
+  }
+
   /** Takes a connection, or a client with one, once its server shows what a read must see. */
-  private <C extends Closeable> C taken(Supplier<C> pool, Function<C, Connection> wire) {
+  private <C extends Closeable> C taken(Supplier<C> pool, Taking<C> taking) {
     try {
       return PoolWait.take(
           shim,
@@ -146,8 +163,13 @@ public final class InstrumentedJedis {
             }
 
             @Override
+            public Duration longest() {
+              return taking.longest;
+            }
+
+            @Override
             public @Nullable Observation look(C connection, Floor floor) {
-              return wire.apply(connection) instanceof InstrumentedConnection asked
+              return taking.wire.apply(connection) instanceof InstrumentedConnection asked
                   ? asked.look(floor)
                   : null;
             }

@@ -50,8 +50,10 @@ final class Call extends AwsCall {
 
   @Override
   protected SdkResponse shown(SdkResponse response) {
-    return response instanceof ReceiveMessageResponse received && !isShown
-        ? SnsShim.hidden().shown(received)
-        : response;
+    if (!(response instanceof ReceiveMessageResponse received)) {
+      return response;
+    }
+    SnsShim.hidden().note(received);
+    return isShown ? received : Hidden.shown(received);
   }
 }

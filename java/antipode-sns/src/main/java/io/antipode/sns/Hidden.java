@@ -2,9 +2,9 @@ package io.antipode.sns;
 
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.WeakHashMap;
 import org.jspecify.annotations.Nullable;
 import software.amazon.awssdk.services.sqs.model.Message;
 import software.amazon.awssdk.services.sqs.model.MessageAttributeValue;
@@ -13,8 +13,22 @@ import software.amazon.awssdk.services.sqs.model.ReceiveMessageResponse;
 
 /** The attribute that consumers ask for and do not show: what it was. Thread-safe. */
 final class Hidden {
-  /** By their receipt handles, as long as messages have them: copies share a message's. */
-  private final Map<String, String> texts = new WeakHashMap<>();
+  /** More messages are not handled at once. */
+  private static final int MOST_REMEMBERED = 4_096;
+
+  /** What a message has that no client here received: the attribute may be hidden. */
+  private static final String UNKNOWN = "";
+
+  /** By the ids of messages, which every copy has; null for those without the attribute. */
+  private final Map<String, @Nullable String> texts =
+      new LinkedHashMap<>() {
+        private static final long serialVersionUID = 1L;
+
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<String, @Nullable String> eldest) {
+          return size() > MOST_REMEMBERED;
+        }
+      };
 
   /** Returns a request that asks for the attribute. */
   static ReceiveMessageRequest asked(ReceiveMessageRequest request) {
@@ -28,21 +42,26 @@ final class Hidden {
             });
   }
 
+  /** Remembers what the messages of a reply have. */
+  void note(ReceiveMessageResponse reply) {
+    synchronized (texts) {
+      for (Message each : reply.messages()) {
+        @Nullable String unused =
+            texts.put(each.messageId(), Label.SQS.in(each.messageAttributes()));
+      }
+    }
+  }
+
   /** Returns a reply as an application is shown it that did not name the attribute. */
-  ReceiveMessageResponse shown(ReceiveMessageResponse reply) {
+  static ReceiveMessageResponse shown(ReceiveMessageResponse reply) {
     return reply.hasMessages()
-        ? reply.toBuilder().messages(reply.messages().stream().map(this::shown).toList()).build()
+        ? reply.toBuilder().messages(reply.messages().stream().map(Hidden::shown).toList()).build()
         : reply;
   }
 
-  private Message shown(Message message) {
-    @Nullable String text = Label.SQS.in(message.messageAttributes());
-    if (text == null) {
+  private static Message shown(Message message) {
+    if (Label.SQS.in(message.messageAttributes()) == null) {
       return message;
-    }
-    synchronized (texts) {
-      String unused = texts.remove(message.receiptHandle()); // It lives as long as this message.
-      unused = texts.put(message.receiptHandle(), text);
     }
     Map<String, MessageAttributeValue> others = new HashMap<>(message.messageAttributes());
     others.keySet().remove(Label.NAME);
@@ -53,10 +72,17 @@ final class Hidden {
         .build();
   }
 
-  /** Returns what was hidden of a message; null for nothing. */
-  @Nullable String of(Message message) {
+  /**
+   * Returns the text of a message or a copy of one; null where it has none, and nothing that can be
+   * read where that is not known.
+   */
+  @Nullable String textOf(Message message) {
+    @Nullable String text = Received.textOf(message);
+    if (text != null || Received.isWrapped(message.body())) {
+      return text;
+    }
     synchronized (texts) {
-      return texts.get(message.receiptHandle());
+      return texts.containsKey(message.messageId()) ? texts.get(message.messageId()) : UNKNOWN;
     }
   }
 }

@@ -35,21 +35,28 @@ final class Received {
         : "";
   }
 
-  /** Returns what the envelope of SNS says, where a body is one. */
-  private static @Nullable String wrapped(@Nullable String body) {
+  /** Returns whether a body is an envelope of SNS. */
+  static boolean isWrapped(@Nullable String body) {
+    return envelope(body) != null;
+  }
+
+  private static @Nullable JsonNode envelope(@Nullable String body) {
     if (body == null || !body.startsWith("{") || !body.contains("\"Notification\"")) {
       return null;
     }
-    JsonNode envelope;
     try {
-      envelope = JsonNode.parser().parse(body);
+      JsonNode envelope = JsonNode.parser().parse(body);
+      return "Notification".equals(text(envelope, "Type")) ? envelope : null;
     } catch (RuntimeException error) { // It only begins as one.
       return null;
     }
+  }
+
+  /** Returns what the envelope of SNS says, where a body is one. */
+  private static @Nullable String wrapped(@Nullable String body) {
+    @Nullable JsonNode envelope = envelope(body);
     @Nullable JsonNode attributes =
-        "Notification".equals(text(envelope, "Type"))
-            ? envelope.field("MessageAttributes").orElse(null)
-            : null;
+        envelope == null ? null : envelope.field("MessageAttributes").orElse(null);
     @Nullable JsonNode ours =
         attributes == null || !attributes.isObject()
             ? null
@@ -73,7 +80,8 @@ final class Received {
       return Lineage.empty();
     }
     return text.isEmpty()
-        ? LineageText.unreadable(datastore, "an empty attribute")
+        ? LineageText.unreadable(
+            datastore, "an empty attribute, or a message that no client here received")
         : LineageText.readable(datastore, text);
   }
 }

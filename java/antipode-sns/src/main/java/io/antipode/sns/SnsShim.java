@@ -166,8 +166,8 @@ public final class SnsShim extends AwsShim {
   /**
    * Opens the scope of one message that an instrumented client received, raw or in the envelope of
    * SNS. It holds what the message depends on, and joins no scope that is open already; a barrier
-   * in it waits for that. A message without a lineage starts an empty one, and one that cannot be
-   * read an incomplete one.
+   * in it waits for that. A message without a lineage starts an empty one; one that cannot be read,
+   * or that no client here received, an incomplete one.
    */
   public ScopeBlock message(Message message) {
     return messages(List.of(message));
@@ -181,8 +181,7 @@ public final class SnsShim extends AwsShim {
   public ScopeBlock messages(Collection<Message> messages) {
     List<@Nullable String> texts = new ArrayList<>();
     for (Message each : messages) {
-      @Nullable String known = HIDDEN.of(each);
-      texts.add(known == null ? Received.textOf(each) : known);
+      texts.add(HIDDEN.textOf(each));
     }
     return opened(texts);
   }

@@ -29,6 +29,9 @@ final class DatastoreRules {
   private static final String EXAMPLE = "posts=mysql://db:3306, feed=redis://cache:6379/0";
   private static final String SENTINEL = "redis+sentinel";
 
+  /** What stands for the name in the entry of an address that is no datastore of ours. */
+  private static final String NOT_OURS = "-";
+
   /**
    * Of stores that are Python's: their entries, in a variable that services share, are not read.
    */
@@ -114,8 +117,8 @@ final class DatastoreRules {
   }
 
   /**
-   * Returns the rule that names a client's datastore; null for none. One that names its database
-   * goes before others.
+   * Returns the rule that names a client's datastore; null for none, and for what an entry says is
+   * no datastore of the application's. One that names its database goes before others.
    *
    * @param places the client's addresses, any of which counts
    * @param database its number, schema or virtual host; null where that is not known
@@ -125,13 +128,17 @@ final class DatastoreRules {
     for (DatastoreRule rule : rules) {
       boolean isThere = places.stream().anyMatch(place -> rule.isAt(store, place));
       if (isThere && rule.database() != null && rule.database().equals(database)) {
-        return rule;
+        return ofOurs(rule);
       }
       if (isThere && rule.database() == null && found == null) {
         found = rule;
       }
     }
-    return found;
+    return ofOurs(found);
+  }
+
+  private static @Nullable DatastoreRule ofOurs(@Nullable DatastoreRule rule) {
+    return rule == null || rule.datastore().equals(NOT_OURS) ? null : rule;
   }
 
   private static @Nullable DatastoreRule rule(String name, String url) {

@@ -4,6 +4,7 @@ import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Role;
+import org.springframework.core.env.Environment;
 
 /** What the instrumentations of stores share. */
 @Configuration(proxyBeanMethods = false)
@@ -12,5 +13,10 @@ class DatastoresConfiguration {
   @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
   static InstrumentedBeans antipodeInstrumentedBeans() {
     return new InstrumentedBeans();
+  }
+
+  @Bean
+  static R2dbcWarning antipodeR2dbcWarning(Environment environment) {
+    return new R2dbcWarning(environment);
   }
 }

@@ -35,6 +35,7 @@ import org.springframework.jms.support.converter.MessageConversionException;
 
 /** Spring JMS over a broker of ActiveMQ, with each factory that Boot makes. */
 @Tag("jms")
+@Tag("slow")
 class BootJmsTest {
   private static final WriteId CAUSE = WriteId.of("posts", "log", 5).writtenAt(100);
   private static final String NEWS = "VirtualTopic.news";

@@ -16,6 +16,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.springframework.boot.SpringApplication;
@@ -35,6 +36,7 @@ import reactor.core.publisher.Mono;
 import reactor.core.scheduler.Schedulers;
 
 /** Ways to use Reactor in handlers of MVC and of WebFlux, whatever it is told to propagate. */
+@Tag("slow")
 class BootReactorTest {
   private static final WriteId CAME = WriteId.of("posts", "log", 5).writtenAt(100);
   private static final WriteId ADDED = WriteId.of("users", "log", 7).writtenAt(100);

@@ -106,6 +106,15 @@ class DatastoreRulesTest {
     assertThat(found(rules, Store.REDIS, "h", 6379, "0")).isEqualTo("all");
   }
 
+  /** An entry may say that an address is no datastore of ours: nothing is instrumented there. */
+  @Test
+  void whatIsNoDatastoreOfOursHasNoName() {
+    DatastoreRules rules = DatastoreRules.parsed("cache=redis://h, -=redis://h/1, -=redis://other");
+    assertThat(found(rules, Store.REDIS, "h", 6379, "0")).isEqualTo("cache");
+    assertThat(found(rules, Store.REDIS, "h", 6379, "1")).isNull();
+    assertThat(found(rules, Store.REDIS, "other", 6379, "0")).isNull();
+  }
+
   /** A rule for a client's database goes before one for all. */
   @Test
   void whichRuleIsForAClient() {

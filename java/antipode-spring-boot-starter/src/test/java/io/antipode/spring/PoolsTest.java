@@ -310,4 +310,26 @@ class PoolsTest {
             context ->
                 assertThat(context).getFailure().rootCause().hasMessageContaining("of tables"));
   }
+
+  /** Of the address alone: nothing of R2DBC is on the class path. */
+  @Test
+  void whatIsReachedByR2dbc() {
+    for (String[] each :
+        new String[][] {
+          {"r2dbc:pool:postgresql://app:secret@db:5432/app", "orders=postgresql://db", "orders"},
+          {"r2dbc:mysql://db", "posts=mysql://db:3306", "posts"},
+          {"r2dbc:mariadb://db:3307/app", "posts=mysql://db:3306", ""},
+          {"r2dbc:h2:mem:///app", "posts=mysql://db:3306", ""},
+        }) {
+      application
+          .withPropertyValues("antipode.datastores=" + each[1], "spring.r2dbc.url=" + each[0])
+          .run(context -> assertThat(context).hasNotFailed());
+      String said = "spring.r2dbc.url leads to '" + each[2] + "'";
+      if (each[2].isEmpty()) {
+        assertThat(R2dbcWarning.find(each[0], DatastoreRules.parsed(each[1]))).isNull();
+      } else {
+        assertThat(logged.text()).contains(said).doesNotContain("secret");
+      }
+    }
+  }
 }

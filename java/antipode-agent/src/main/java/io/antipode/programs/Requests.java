@@ -1,0 +1,273 @@
+package io.antipode.programs;
+
+import io.antipode.Antipode;
+import io.antipode.barrier.BarrierOptions;
+import io.antipode.barrier.Barriers;
+import io.antipode.barrier.StaleSnapshotException;
+import io.antipode.barrier.UnmetException;
+import io.antipode.lineage.Lineage;
+import io.antipode.programs.Steps.Named;
+import io.antipode.request.ScopeBlock;
+import java.sql.Connection;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Random;
+import javax.sql.DataSource;
+
+/** Requests of random steps, compared with what rows say: no write is lost, no read is early. */
+final class Requests {
+  private static final Duration SOON = Duration.ofSeconds(20);
+
+  /** Of the faults so many are described. */
+  private static final int MOST_NOTES = 5;
+
+  private static final List<String> DRIVERS =
+      List.of("com.mysql.cj.", "org.mariadb.jdbc.", "org.postgresql.", "com.zaxxer.hikari.");
+
+  private final Steps store;
+  private final Random random;
+  private final Connection truth;
+  private final Connection shown;
+
+  private final List<String> done = new ArrayList<>();
+  private final List<String> notes = new ArrayList<>();
+  private int steps;
+  private int judged;
+  private int lost;
+  private int early;
+  private int alarms;
+
+  /** Plain connections to the primary and the replica say what is there. */
+  Requests(Steps store, Random random, Connection truth, Connection shown) {
+    this.store = store;
+    this.random = random;
+    this.truth = truth;
+    this.shown = shown;
+  }
+
+  int steps() {
+    return steps;
+  }
+
+  int judged() {
+    return judged;
+  }
+
+  int lost() {
+    return lost;
+  }
+
+  int early() {
+    return early;
+  }
+
+  int alarms() {
+    return alarms;
+  }
+
+  List<String> notes() {
+    return notes;
+  }
+
+  /** Waits until the replica has what was made. */
+  void awaitTables() throws SQLException, InterruptedException {
+    long made = value(truth);
+    long untilNs = System.nanoTime() + SOON.toNanos();
+    while (true) {
+      try {
+        if (value(shown) == made) {
+          return;
+        }
+      } catch (SQLException missing) {
+        if (System.nanoTime() > untilNs) {
+          throw missing;
+        }
+      }
+      Thread.sleep(10);
+    }
+  }
+
+  /** Makes requests until there were so many steps. */
+  void run(DataSource writes, DataSource reads, int most) throws SQLException {
+    while (steps < most) {
+      done.clear();
+      request(writes, reads);
+    }
+  }
+
+  private void request(DataSource writes, DataSource reads) throws SQLException {
+    long before = value(truth);
+    try (ScopeBlock request = Antipode.scope()) {
+      boolean isOpen = true;
+      try (Connection writing = writes.getConnection();
+          Connection reading = reads.getConnection()) {
+        for (int left = 2 + random.nextInt(8); left > 0; left--) {
+          boolean isWriting = random.nextInt(3) > 0;
+          attempt(isWriting ? "P" : "R", isWriting ? writing : reading, isWriting);
+          if (random.nextInt(5) == 0) {
+            readBack(reading, before);
+          }
+          if (random.nextInt(8) == 0) {
+            leave(before);
+          }
+        }
+        isOpen = !ends(writing);
+      } catch (SQLException | RuntimeException closing) {
+        if (!isOfTheDriver(closing)) {
+          throw closing;
+        }
+      }
+      // The pool has rolled back what was open.
+      long after = value(truth);
+      Lineage lineage = Antipode.current();
+      if (after != before && lineage.incomplete().isEmpty()) {
+        awaited("at the end", after);
+      } else if (after == before && !isOpen && !lineage.incomplete().isEmpty()) {
+        alarms++;
+      }
+    }
+  }
+
+  /** Ends what may be open, mostly; returns whether it did. */
+  private boolean ends(Connection writing) {
+    int how = random.nextInt(5);
+    String text = how < 3 ? "COMMIT" : "ROLLBACK";
+    done.add("P " + (how == 4 ? "nothing" : text));
+    if (how == 4) {
+      return false;
+    }
+    try {
+      Steps.execute(writing, text);
+      return true;
+    } catch (SQLException | RuntimeException error) {
+      done.add(name(error));
+      return false;
+    }
+  }
+
+  /** Something leaves with the lineage, and whoever gets it waits for what is committed by now. */
+  private void leave(long before) throws SQLException {
+    long committed = value(truth);
+    Lineage lineage = Antipode.current();
+    if (committed == before || !lineage.incomplete().isEmpty()) {
+      return;
+    }
+    done.add("leaves");
+    awaited("in between", committed);
+  }
+
+  private void awaited(String when, long committed) throws SQLException {
+    try {
+      Barriers.barrier(BarrierOptions.timeout(SOON));
+    } catch (UnmetException unmet) {
+      alarms++;
+      note("unmet " + when + ": " + unmet.getMessage());
+      return;
+    }
+    judged++;
+    long found = value(shown);
+    if (found < committed) {
+      lost++;
+      note("lost " + when + ": " + found + " instead of " + committed);
+    }
+  }
+
+  /** A barrier, at times a step of the replica's connection, then a read by it. */
+  private void readBack(Connection reading, long before) throws SQLException {
+    long committed = value(truth);
+    if (committed == before || !Antipode.current().incomplete().isEmpty()) {
+      return;
+    }
+    done.add("barrier");
+    Barriers.barrier(BarrierOptions.timeout(SOON).atRead());
+    if (random.nextBoolean()) {
+      attempt("R", reading, false);
+    }
+    try {
+      long found = value(reading);
+      judged++;
+      if (found < committed) {
+        early++;
+        note("early: " + found + " instead of " + committed);
+      }
+    } catch (StaleSnapshotException refused) {
+      done.add("refused");
+    } catch (SQLException error) {
+      done.add(name(error)); // The pool gave the connection up after an error before.
+    } catch (RuntimeException error) {
+      giveUp(reading, error);
+    }
+  }
+
+  private void note(String what) {
+    if (notes.size() < MOST_NOTES) {
+      notes.add(what + " after " + done);
+    }
+  }
+
+  private void attempt(String where, Connection connection, boolean isWriting) {
+    List<Named> reading = store.reading();
+    List<Named> writing = isWriting ? store.writing() : List.of();
+    int number = random.nextInt(reading.size() + writing.size());
+    Named step =
+        number < reading.size() ? reading.get(number) : writing.get(number - reading.size());
+    done.add(where + " " + step.name());
+    steps++;
+    try {
+      step.step().on(connection);
+    } catch (StaleSnapshotException refused) {
+      done.add("refused");
+    } catch (RuntimeException error) {
+      giveUp(connection, error);
+    } catch (InterruptedException error) {
+      Thread.currentThread().interrupt();
+    } catch (Exception error) {
+      done.add(name(error));
+    }
+  }
+
+  private static String name(Exception error) {
+    return error instanceof SQLException sql
+        ? "error " + sql.getSQLState()
+        : error.getClass().getSimpleName();
+  }
+
+  /** Ends a connection whose driver failed: nothing after it counts. */
+  private void giveUp(Connection connection, RuntimeException error) {
+    if (!isOfTheDriver(error)) {
+      throw error;
+    }
+    done.add("misread");
+    try {
+      connection.abort(Runnable::run);
+    } catch (SQLException closed) {
+      // It is what was asked for.
+    }
+  }
+
+  /**
+   * Returns whether an error comes from the driver or the pool. A cancel may be late, and end what
+   * the driver or the pool itself asks, in this request or the next: some replies that are cut so
+   * are misread by Connector/J.
+   */
+  private static boolean isOfTheDriver(Exception error) {
+    return Arrays.stream(error.getStackTrace())
+        .map(StackTraceElement::getClassName)
+        .filter(name -> !name.startsWith("java.") && !name.startsWith("jdk."))
+        .findFirst()
+        .filter(name -> DRIVERS.stream().anyMatch(name::startsWith))
+        .isPresent();
+  }
+
+  private long value(Connection connection) throws SQLException {
+    try (Statement statement = connection.createStatement();
+        ResultSet rows = statement.executeQuery(store.value())) {
+      return rows.next() ? rows.getLong(1) : -1;
+    }
+  }
+}

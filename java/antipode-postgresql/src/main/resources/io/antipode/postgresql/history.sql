@@ -1,0 +1,3 @@
+CREATE OR REPLACE FUNCTION antipode_history(timeline integer) RETURNS text LANGUAGE sql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog AS $$ SELECT pg_read_file('pg_wal/' || lpad(upper(to_hex(timeline)), 8, '0') || '.history', 0, 65536, true) $$;
+
+CREATE OR REPLACE FUNCTION antipode_received(timeline integer, place pg_lsn) RETURNS boolean LANGUAGE sql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog AS $$ SELECT (pg_read_file('pg_wal/' || lpad(upper(to_hex(timeline)), 8, '0') || lpad(upper(to_hex(div(place - '0/0' - 1, 4294967296)::bigint)), 8, '0') || lpad(upper(to_hex(div(mod(place - '0/0' - 1, 4294967296), pg_size_bytes(current_setting('wal_segment_size')))::bigint)), 8, '0'), 0, 0, true) IS NOT NULL) $$;
