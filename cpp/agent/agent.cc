@@ -65,15 +65,6 @@ Json DecidedHeaders(const Json& request) {
   throw Unsupported("C++ has no headers of the kind '" + kind + "'");
 }
 
-Json Statistics() {
-  Json metrics = Json::array();
-  for (const auto& [name, count] : Metrics()) metrics.push_back({name.first, name.second, count});
-  const auto descriptors = std::filesystem::directory_iterator("/proc/self/fd");
-  return {{"metrics", metrics},
-          {"watchers", WatchersAtWork()},
-          {"connections", std::distance(begin(descriptors), end(descriptors))}};
-}
-
 std::string NameOfClass(const std::exception& error) {
   int status = 0;
   const std::unique_ptr<char, void (*)(void*)> name(
@@ -182,9 +173,36 @@ Json Agent::Value(const Json& request) {
     return json::Of(before);
   }
   if (op == "statistics") return Statistics();
+  if (op == "reset") return Reset(request.at("settings"));
   if (op == "open_scope") return OpenScope(request);
   const ScopeGuard guard(ScopeOf(request));
   return ValueInScope(op, request);
+}
+
+Json Agent::Statistics() {
+  const std::lock_guard guard(lock_);
+  Json metrics = Json::array();
+  for (const auto& [name, count] : Metrics()) {
+    const auto before = counted_.find(name);
+    const auto since = count - (before == counted_.end() ? 0 : before->second);
+    if (since > 0) metrics.push_back({name.first, name.second, since});
+  }
+  const auto descriptors = std::filesystem::directory_iterator("/proc/self/fd");
+  return {{"metrics", metrics},
+          {"watchers", WatchersAtWork()},
+          {"connections", std::distance(begin(descriptors), end(descriptors))}};
+}
+
+Json Agent::Reset(const Json& settings) {
+  const std::lock_guard guard(lock_);
+  std::string left;
+  for (const auto& [handle, scope] : scopes_) left += " " + handle;
+  for (const auto& [handle, shim] : shims_) left += " " + handle;
+  if (!left.empty()) throw std::out_of_range("still open:" + left);
+  Configure(json::SettingsOf(settings, CurrentSettings()));
+  ForgetServices();
+  counted_ = Metrics();
+  return nullptr;
 }
 
 Json Agent::ValueInScope(const std::string& op, const Json& request) {

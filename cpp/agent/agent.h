@@ -2,12 +2,14 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <ostream>
 #include <string>
+#include <utility>
 
 #include "antipode/scope.h"
 #include "json.h"
@@ -35,6 +37,9 @@ class Agent {
   Json Run(const Json& request);
   void Answer(const Json& answer);
   Json Value(const Json& request);
+  Json Statistics();
+  /// The next test begins: nothing of the last one is open, or it is an error.
+  Json Reset(const Json& settings);
   Json ValueInScope(const std::string& op, const Json& request);
   Json OpenScope(const Json& request);
   Json Barrier(const Json& request);
@@ -55,7 +60,8 @@ class Agent {
   int handles_ = 0;
   std::map<std::string, std::shared_ptr<Held>> scopes_;
   std::map<std::string, std::shared_ptr<OpenShim>> shims_;
-  std::map<Json, std::function<bool()>> cancels_;  ///< Of requests that run, what ends them.
+  std::map<std::pair<std::string, std::string>, std::uint64_t> counted_;  ///< When the present test began.
+  std::map<Json, std::function<bool()>> cancels_;                         ///< Of requests that run, what ends them.
 };
 
 }  // namespace antipode::agent

@@ -163,7 +163,7 @@ class VirtualBarrier {
   std::optional<Call> call_;
   std::unique_ptr<Comparison> comparison_;
   std::shared_ptr<Waiter> waiter_;
-  std::map<std::string, std::shared_ptr<Fence>> fences_;
+  Fences fences_;
   int waits_ = 0;
   bool fenced_ = false;
   bool cancelled_ = false;
@@ -354,6 +354,7 @@ std::shared_ptr<FakeStore> StoreOf(const Json& found, VirtualClock& clock) {
   if (found.value("reads_from", "primary") == "replica") options.reads_from = ReadsFrom::kReplica;
   options.waitable = found.value("waitable", true);
   options.floors = found.value("floors", false);
+  options.polls = found.value("polls", true);
   options.pinned = found.value("pinned", false);
   options.push = found.value("push", false);
   options.blocks = found.value("blocks", false);

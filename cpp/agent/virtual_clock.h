@@ -42,6 +42,7 @@ struct FakeOptions {
   ReadsFrom reads_from = ReadsFrom::kPrimary;
   bool waitable = true;
   bool floors = false;
+  bool polls = true;
   bool pinned = false;
   bool push = false;
   bool blocks = false;
@@ -83,6 +84,7 @@ class FakeStore final : public Store {
 
   [[nodiscard]] bool Waitable() const override { return options_.waitable; }
   [[nodiscard]] bool Floors() const override { return options_.floors; }
+  [[nodiscard]] bool CanPoll() const override { return options_.polls; }
   [[nodiscard]] bool Fences() const override { return options_.fences; }
   [[nodiscard]] bool Promises() const override { return options_.promises; }
   std::unique_ptr<Endpoint> OpenEndpoint(double timeout_s) override;

@@ -26,8 +26,8 @@ namespace antipode::mongodb {
 class ANTIPODE_EXPORT Client {
  public:
   /// `shim` is of the same replica set. The client is no pool's, has no callbacks for commands, and outlives
-  /// this; of a pool no client was popped yet, and none is used once this is gone. Throws ConfigurationError where it
-  /// takes no callbacks.
+  /// this; of a pool no client was popped yet. Keep this for as long as the pool: what writes afterwards has no
+  /// position, which marks its scope, and no read waits. Throws ConfigurationError where it takes no callbacks.
   Client(std::shared_ptr<Shim> shim, _mongoc_client_t* client);
   Client(std::shared_ptr<Shim> shim, _mongoc_client_pool_t* pool);
   ~Client();
@@ -60,6 +60,7 @@ class ANTIPODE_EXPORT Client {
 
  private:
   class Traffic;
+  struct Ear;
   /// A call that runs in this thread.
   class ANTIPODE_EXPORT Running {
    public:
@@ -76,7 +77,7 @@ class ANTIPODE_EXPORT Client {
     struct State;
     std::unique_ptr<State> state_;
   };
-  std::unique_ptr<Traffic> traffic_;
+  std::shared_ptr<Traffic> traffic_;
 };
 
 }  // namespace antipode::mongodb

@@ -37,9 +37,11 @@ class ANTIPODE_EXPORT Client {
   /// stay, but for a message's own name that was copied with them. Throws Error as `Confirm` does.
   void Publish(std::string_view exchange, std::string_view key, bool mandatory,
                const amqp_basic_properties_t_* properties, std::string_view body);
-  /// Publishes, and leaves the confirm to the next `Confirm` or `Publish`. Throws Error where that fails: where it says
-  /// that nothing was sent, as for a routing key of over 255 bytes, the client goes on. A lineage that does not fit in
-  /// the frame with your headers is cut to it, and marked.
+  /// Publishes, and leaves the confirm to the next `Confirm` or `Publish`. Until then nobody knows whether the broker
+  /// has the message: what leaves the scope is marked `in_doubt`, and barriers find that mark. The next message of the
+  /// scope over this channel names the message instead, for the broker takes them in order. Throws Error where it
+  /// fails: where it says that nothing was sent, as for a routing key of over 255 bytes, the client goes on. A lineage
+  /// that does not fit in the frame with your headers is cut to it, and marked.
   void Send(std::string_view exchange, std::string_view key, bool mandatory, const amqp_basic_properties_t_* properties,
             std::string_view body);
   /// Waits until all that was sent is confirmed, for the shim's `confirm_timeout`. Throws Error where a message came

@@ -137,13 +137,11 @@ void Call::Compared(Comparison& comparison) {
   }
 }
 
-std::map<std::string, std::shared_ptr<Fence>> Call::AskFences() {
-  std::map<std::string, std::shared_ptr<Fence>> fences;
+Fences Call::AskFences() {
+  Fences fences;
   for (const auto& [name, marks] : plan_.fenced) {
     for (const auto& store : registry::StoresOf(name)) {
-      if (!store->Fences()) continue;
-      fences[name] = store->fencer()->Ask(FenceS());
-      break;
+      if (store->Fences()) fences.emplace(name, store->fencer()->Ask(FenceS()));
     }
   }
   return fences;
@@ -153,10 +151,12 @@ double Call::FenceS() const {
   return std::min(LeftS() / 2, kConnectS);  // The other half is for checks.
 }
 
-void Call::RaiseFences(const std::map<std::string, std::shared_ptr<Fence>>& fences) {
-  for (const auto& [name, fence] : fences) {
-    fence->Cancel();
-    const auto writes = fence->Result();
+void Call::RaiseFences(const Fences& fences) {
+  for (const auto& [name, fence] : fences) fence->Cancel();
+  for (auto first = fences.begin(), last = first; first != fences.end(); first = last) {
+    const std::string& name = first->first;
+    last = fences.upper_bound(name);
+    const auto writes = PositionsOf(first, last);
     if (writes.empty()) {
       Count("fence_failed", name);
       continue;

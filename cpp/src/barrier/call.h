@@ -42,10 +42,10 @@ class Call {
   /// Takes over what it found; throws ConfigurationError where one store has two names.
   void Compared(Comparison& comparison);
   /// Begins to ask primaries for their positions, all at once; how long to wait for them.
-  std::map<std::string, std::shared_ptr<Fence>> AskFences();
+  Fences AskFences();
   [[nodiscard]] double FenceS() const;
   /// Waits for the positions that are there by now, in place of what was dropped.
-  void RaiseFences(const std::map<std::string, std::shared_ptr<Fence>>& fences);
+  void RaiseFences(const Fences& fences);
   std::shared_ptr<Waiter> MakeWaiter(std::function<void()> notify, bool once);
   [[nodiscard]] double LeftS() const;
   /// The result, after leaving in the scope what later reads need. Throws UnmetError.

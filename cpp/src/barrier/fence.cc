@@ -56,6 +56,16 @@ void Fence::Set(std::set<WriteId> writes) {
   if (callback) callback();
 }
 
+std::set<WriteId> PositionsOf(Fences::const_iterator first, Fences::const_iterator last) {
+  std::set<WriteId> all;
+  for (; first != last; ++first) {
+    const auto writes = first->second->Result();
+    if (writes.empty()) return {};
+    all.insert(writes.begin(), writes.end());
+  }
+  return all;
+}
+
 Fencer::Fencer(Store& store) : store_(store.weak_from_this()), datastore_(store.datastore()), clock_(store.clock()) {}
 
 std::shared_ptr<Fence> Fencer::Ask(double timeout_s) {

@@ -41,6 +41,13 @@ class Fence {
   bool cancelled_ = false;
 };
 
+/// What one barrier asks, by datastore. Several of one where a fail-over left a client at the old primary, which may
+/// still answer as one.
+using Fences = std::multimap<std::string, std::shared_ptr<Fence>>;
+
+/// What all of them report; nothing where one has reported none by now: it may be the one that was written to.
+std::set<WriteId> PositionsOf(Fences::const_iterator first, Fences::const_iterator last);
+
 /// A client may take longer than its limit: so no barrier asks in its own thread, nor in one for each barrier.
 class Fencer : public Stepper, public std::enable_shared_from_this<Fencer> {
  public:

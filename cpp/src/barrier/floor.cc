@@ -163,6 +163,9 @@ void ReadFloor::Expire(const Unreachable& cause) {
 }
 
 void ReadFloor::FailSnapshot(const StaleSnapshot& error, const std::function<bool(const Floor&)>& shows) {
+  const bool raises = std::any_of(demands_.begin(), demands_.end(),
+                                  [](const auto& each) { return each->Automatic() && each->Raises(); });
+  if (raises) throw error;
   Demands called;
   std::copy_if(demands_.begin(), demands_.end(), std::back_inserter(called),
                [](const auto& each) { return !each->Automatic(); });

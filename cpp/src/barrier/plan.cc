@@ -22,29 +22,40 @@ bool Any(const Stores& stores, Is is) {
   return std::any_of(stores.begin(), stores.end(), is);
 }
 
+/// The store to wait at now. A primary stands for replicas that cannot be polled only where a floor is left for their
+/// reads.
+std::shared_ptr<Store> LookingFor(const std::string& datastore, bool scoped) {
+  auto looking = registry::Looking(datastore);
+  if (looking == nullptr || scoped || looking->reads_from() == ReadsFrom::kReplica) return looking;
+  const auto elsewhere = [](const auto& each) {
+    return each->reads_from() == ReadsFrom::kReplica && each->Floors() && !each->CanPoll();
+  };
+  return Any(registry::StoresOf(datastore), elsewhere) ? nullptr : looking;
+}
+
 /// None where writes of a datastore can be waited for, else their outcome.
-std::optional<Status> Way(const std::string& datastore, At at) {
+std::optional<Status> Way(const std::string& datastore, At at, bool scoped) {
   const Stores stores = registry::StoresOf(datastore);
   if (!stores.empty() && !Any(stores, [](const auto& each) { return each->Waitable(); })) return Status::kNotWaitable;
   const bool can = at == At::kRead ? Any(stores, [](const auto& each) { return each->Floors(); })
-                                   : registry::Looking(datastore) != nullptr;
+                                   : LookingFor(datastore, scoped) != nullptr;
   return can ? std::nullopt : std::optional(Status::kUnknownStore);
 }
 
 /// The same for a promise. One that expired is checked all the same.
-std::optional<Status> PromiseWay(const Promise& promise, At at, double unix_s) {
+std::optional<Status> PromiseWay(const Promise& promise, At at, double unix_s, bool scoped) {
   const Stores stores = registry::StoresOf(promise.datastore);
   if (stores.empty()) return Status::kUnknownStore;
   bool can = false;
   if (at == At::kRead) {
     can = Any(stores, [](const auto& each) { return each->Floors() && each->Promises(); });
-  } else if (const auto looking = registry::Looking(promise.datastore)) {
+  } else if (const auto looking = LookingFor(promise.datastore, scoped)) {
     can = looking->Promises();
   }
   if (can) return std::nullopt;
   if (!Any(stores, [](const auto& each) { return each->Waitable(); })) return Status::kNotWaitable;
   if (static_cast<double>(promise.expires_s) + kPromiseGraceS < unix_s) return Status::kAbandoned;
-  return Way(promise.datastore, at).value_or(Status::kUndecidable);
+  return Way(promise.datastore, at, scoped).value_or(Status::kUndecidable);
 }
 
 std::string CauseOf(const Dependency& dependency, Status way) {
@@ -111,7 +122,7 @@ Plan Planned(const Lineage& lineage, const BarrierOptions& options, bool off, do
     const auto known = ways.find(write.datastore);
     const auto way = known != ways.end()              ? known->second
                      : off || !asked(write.datastore) ? std::optional(Status::kExcluded)
-                                                      : Way(write.datastore, options.at);
+                                                      : Way(write.datastore, options.at, scoped);
     ways.emplace(write.datastore, way);
     if (way) {
       plan.settled.push_back(Settled(write, *way, reports));
@@ -124,8 +135,8 @@ Plan Planned(const Lineage& lineage, const BarrierOptions& options, bool off, do
       plan.settled.push_back({promise, Status::kExcluded, 0, "", "this branch fulfils it", false});
       continue;
     }
-    const auto way =
-        off || !asked(promise.datastore) ? std::optional(Status::kExcluded) : PromiseWay(promise, options.at, unix_s);
+    const auto way = off || !asked(promise.datastore) ? std::optional(Status::kExcluded)
+                                                      : PromiseWay(promise, options.at, unix_s, scoped);
     if (way) {
       plan.settled.push_back(Settled(promise, *way, reports));
     } else {
@@ -144,7 +155,7 @@ Plan Planned(const Lineage& lineage, const BarrierOptions& options, bool off, do
   for (const Incomplete& mark : plan.incomplete) {
     if (std::count(kDischarged.begin(), kDischarged.end(), mark.reason) == 0 || mark.subject.empty()) continue;
     const Stores stores = registry::StoresOf(mark.subject);
-    if (Any(stores, [](const auto& each) { return each->Fences(); }) && !Way(mark.subject, options.at)) {
+    if (Any(stores, [](const auto& each) { return each->Fences(); }) && !Way(mark.subject, options.at, scoped)) {
       plan.fenced[mark.subject].insert(mark);
     }
   }

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "antipode/dry_run.h"
+#include "runtime/forks.h"
 
 namespace antipode {
 namespace {
@@ -24,7 +25,11 @@ struct Running {
 
 /// Never destroyed: threads may go on while the process ends.
 Running& TheRunning() {
-  static auto* running = new Running;
+  static auto* running = [] {
+    auto* made = new Running;
+    HoldWhileForking(ForkRank::kRunningTest, made->lock);
+    return made;
+  }();
   return *running;
 }
 

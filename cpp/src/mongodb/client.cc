@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <map>
 #include <mutex>
@@ -19,6 +20,14 @@ namespace {
 /// Sessions that are remembered; over that all are forgotten.
 constexpr std::size_t kMostSessions = 1'000;
 
+void Unsampled(const std::string& datastore, const std::string& why) {
+  Count("uncovered_write", datastore);
+  WarnOnce("uncovered_write", datastore, why, "a write to '" + datastore + "' has no position: " + why);
+  MarkIncomplete(datastore, "unsampled");
+}
+
+bool MayWrite(Effect effect) { return effect == Effect::kWrites || effect == Effect::kUnknown; }
+
 struct DestroyCallbacks {
   void operator()(mongoc_apm_callbacks_t* callbacks) const { mongoc_apm_callbacks_destroy(callbacks); }
 };
@@ -35,8 +44,24 @@ struct Client::Running::State {
   State* outer = nullptr;
 };
 
+/// What libmongoc reports to. A pool does so for as long as it lives, also once nobody listens: these are never freed.
+struct Client::Ear {
+  std::weak_ptr<Traffic> traffic;
+  std::string datastore;
+  Ear* next = nullptr;
+
+  static Ear& Of(const std::shared_ptr<Traffic>& traffic, const std::string& datastore) {
+    static std::atomic<Ear*> all{nullptr};
+    auto* made = new Ear{traffic, datastore, all.load()};
+    while (!all.compare_exchange_weak(made->next, made)) continue;
+    return *made;
+  }
+  /// A client of the pool is used although the `Client` of it is gone.
+  void Gone(const bson_t& body) const noexcept;
+};
+
 /// What a client of the application's sends, and what is asked in addition.
-class Client::Traffic final : private Naming {
+class Client::Traffic final : private Naming, public std::enable_shared_from_this<Traffic> {
  public:
   explicit Traffic(std::shared_ptr<Shim> shim) : shim_(std::move(shim)), guard_(*shim_) {}
   ~Traffic() override {
@@ -46,13 +71,13 @@ class Client::Traffic final : private Naming {
   Traffic& operator=(const Traffic&) = delete;
 
   void Hear(mongoc_client_t* client) {
-    if (client == nullptr || !mongoc_client_set_apm_callbacks(client, Callbacks().get(), this)) {
+    if (client == nullptr || !mongoc_client_set_apm_callbacks(client, Callbacks().get(), &Listener())) {
       throw ConfigurationError("there is no client, or it is of a pool: instrument that one before you pop any");
     }
     client_ = client;
   }
   void Hear(mongoc_client_pool_t* pool) {
-    if (pool == nullptr || !mongoc_client_pool_set_apm_callbacks(pool, Callbacks().get(), this)) {
+    if (pool == nullptr || !mongoc_client_pool_set_apm_callbacks(pool, Callbacks().get(), &Listener())) {
       throw ConfigurationError("there is no pool, or it has callbacks for commands already, and takes no more");
     }
   }
@@ -89,20 +114,27 @@ class Client::Traffic final : private Naming {
   }
 
  private:
+  Ear& Listener() { return Ear::Of(shared_from_this(), shim_->datastore()); }
+
   static std::unique_ptr<mongoc_apm_callbacks_t, DestroyCallbacks> Callbacks() {
     std::unique_ptr<mongoc_apm_callbacks_t, DestroyCallbacks> callbacks(mongoc_apm_callbacks_new());
     mongoc_apm_set_command_started_cb(callbacks.get(), [](const mongoc_apm_command_started_t* event) {
-      static_cast<Traffic*>(mongoc_apm_command_started_get_context(event))->Started(event);
+      const auto* ear = static_cast<const Ear*>(mongoc_apm_command_started_get_context(event));
+      const auto traffic = ear->traffic.lock();
+      if (!traffic) return ear->Gone(*mongoc_apm_command_started_get_command(event));
+      traffic->Started(event);
     });
     mongoc_apm_set_command_succeeded_cb(callbacks.get(), [](const mongoc_apm_command_succeeded_t* event) {
-      static_cast<Traffic*>(mongoc_apm_command_succeeded_get_context(event))
-          ->Answered(mongoc_apm_command_succeeded_get_command_name(event),
-                     *mongoc_apm_command_succeeded_get_reply(event), true);
+      const auto traffic = static_cast<const Ear*>(mongoc_apm_command_succeeded_get_context(event))->traffic.lock();
+      if (!traffic) return;
+      traffic->Answered(mongoc_apm_command_succeeded_get_command_name(event),
+                        *mongoc_apm_command_succeeded_get_reply(event), true);
     });
     mongoc_apm_set_command_failed_cb(callbacks.get(), [](const mongoc_apm_command_failed_t* event) {
-      static_cast<Traffic*>(mongoc_apm_command_failed_get_context(event))
-          ->Answered(mongoc_apm_command_failed_get_command_name(event), *mongoc_apm_command_failed_get_reply(event),
-                     false);
+      const auto traffic = static_cast<const Ear*>(mongoc_apm_command_failed_get_context(event))->traffic.lock();
+      if (!traffic) return;
+      traffic->Answered(mongoc_apm_command_failed_get_command_name(event), *mongoc_apm_command_failed_get_reply(event),
+                        false);
     });
     return callbacks;
   }
@@ -174,15 +206,10 @@ class Client::Traffic final : private Naming {
     WarnOnce("mongodb_unseen", shim_->datastore(), "",
              "a client of '" + shim_->datastore() +
                  "' sends commands outside of Call and Next: its writes are not recorded, and its reads do not wait");
-    if (effect == Effect::kWrites || effect == Effect::kUnknown) Unsampled("it was sent outside of Call");
+    if (MayWrite(effect)) Unsampled("it was sent outside of Call");
   }
 
-  void Unsampled(const std::string& why) {
-    const std::string& datastore = shim_->datastore();
-    Count("uncovered_write", datastore);
-    WarnOnce("uncovered_write", datastore, why, "a write to '" + datastore + "' has no position: " + why);
-    MarkIncomplete(datastore, "unsampled");
-  }
+  void Unsampled(const std::string& why) { antipode::mongodb::Unsampled(shim_->datastore(), why); }
 
   // What commands mean.
 
@@ -318,14 +345,29 @@ class Client::Traffic final : private Naming {
   std::map<const mongoc_cursor_t*, std::exception_ptr> refused_;
 };
 
+void Client::Ear::Gone(const bson_t& body) const noexcept {
+  if (Disabled()) return;
+  try {
+    const Effect effect = EffectOf(body);
+    if (effect == Effect::kNeither) return;
+    WarnOnce("mongodb_gone", datastore, "",
+             "a pool of '" + datastore +
+                 "' is used although its antipode::mongodb::Client is gone: its writes are not recorded, and its reads "
+                 "do not wait. Keep the Client for as long as the pool");
+    if (MayWrite(effect)) Unsampled(datastore, "its pool is used although its Client is gone");
+  } catch (...) {
+    // There is no scope, or no memory; and nothing may be thrown through C.
+  }
+}
+
 Client::Running::State::State(Traffic& of) : traffic(of), attempts(of.naming()) {}
 
 Client::Client(std::shared_ptr<Shim> shim, _mongoc_client_t* client)
-    : traffic_(std::make_unique<Traffic>(std::move(shim))) {
+    : traffic_(std::make_shared<Traffic>(std::move(shim))) {
   traffic_->Hear(client);
 }
 Client::Client(std::shared_ptr<Shim> shim, _mongoc_client_pool_t* pool)
-    : traffic_(std::make_unique<Traffic>(std::move(shim))) {
+    : traffic_(std::make_shared<Traffic>(std::move(shim))) {
   traffic_->Hear(pool);
 }
 Client::~Client() = default;

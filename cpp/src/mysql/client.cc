@@ -1,3 +1,4 @@
+#include <errmsg.h>
 #include <mysql.h>
 
 #include <algorithm>
@@ -45,7 +46,7 @@ double Now() { return SystemClock().Now(); }
 
 MYSQL* Checked(MYSQL* client) {
   my_bool reconnects = 0;
-  if (client == nullptr || mysql_get_socket(client) < 0 || mysql_more_results(client) != 0 ||
+  if (Own(client) == nullptr || mysql_get_socket(client) < 0 || mysql_more_results(client) != 0 ||
       mysql_get_option(client, MYSQL_OPT_RECONNECT, &reconnects) != 0 || reconnects != 0) {
     throw ConfigurationError("a client is of a connection that is open, has nothing to read and stays what it is");
   }
@@ -123,6 +124,7 @@ class Client::Traffic {
     }
     if (next >= 0) {
       failure_ = {mysql_errno(client_), mysql_error(client_)};
+      if (failure_.number == 0) failure_ = {CR_SERVER_LOST, "the client does not say why it failed"};
       if (!results_.empty() && next == 0) results_.pop_back();  // Its rows did not come.
     }
     After(told ? std::optional(changed) : std::nullopt);
@@ -243,6 +245,8 @@ class Client::Traffic {
     std::shared_ptr<Floor> floor;
     double until_s = 0;
     try {
+      // The client may have no error to tell of one that was given up in the middle of an answer.
+      if (session_->connection.lost()) throw Lost("the connection is lost", 0);
       session_->connection.Within(kAskS);
       if (!tracked_) session_->Track();
       tracked_ = true;
@@ -253,7 +257,7 @@ class Client::Traffic {
       }
     } catch (const Lost& error) {
       if (floor && Now() >= until_s) floor->Expire(Unreachable(error.what()));
-      failure_ = {error.number() == 0 ? 2013 : error.number(), error.what()};
+      failure_ = {error.number() == 0 ? CR_SERVER_LOST : error.number(), error.what()};
       return false;
     }
     if ((effects & kTracking) != 0) tracked_ = false;  // Asked for again after it.

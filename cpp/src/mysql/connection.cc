@@ -1,5 +1,6 @@
 #include "mysql/connection.h"
 
+#include <dlfcn.h>
 #include <errmsg.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -25,7 +26,13 @@ const std::set<unsigned>& kEnding = *new std::set<unsigned>{1053, 1077, 1078, 10
 MYSQL* Begun() {
   static std::once_flag begun;
   std::call_once(begun, [] { mysql_library_init(0, nullptr, nullptr); });
-  return mysql_init(nullptr);
+  return Own(mysql_init(nullptr));
+}
+
+/// Of the library or program that has something in its image; null where nobody knows.
+const void* ImageOf(const void* address) {
+  Dl_info found{};
+  return dladdr(address, &found) == 0 ? nullptr : found.dli_fbase;
 }
 
 struct FreeResult {
@@ -46,6 +53,19 @@ bool IsOfClient(unsigned number) {
 }
 
 bool IsEnding(unsigned number) { return kEnding.count(number) != 0; }
+
+/// Each library's clients use character sets of its own, and the text by which it says its version is one of its own,
+/// too. In libmysqlclient's layout something else is there, which is in no image, or in another one.
+MYSQL* Own(MYSQL* client) {
+  if (client == nullptr) return client;
+  const char* said = mysql_get_client_info();
+  const void* own = ImageOf(said);
+  if (own == nullptr || ImageOf(client->charset) == own) return client;
+  throw ConfigurationError("this MYSQL is not one of the library that antipode::mysql calls, which says it is " +
+                           std::string(said) +
+                           ": build against libmariadb and link it alone, for libmysqlclient lays out the same type "
+                           "otherwise");
+}
 
 void Encrypt(MYSQL* client, const Tls& tls) {
   const my_bool on = 1;
@@ -90,7 +110,7 @@ Connection::Connection(const Address& address, double timeout_s) : owned_(Begun(
   socket_ = mysql_get_socket(client_);
 }
 
-Connection::Connection(MYSQL* client) : client_(client), socket_(mysql_get_socket(client)) {
+Connection::Connection(MYSQL* client) : client_(Own(client)), socket_(mysql_get_socket(client)) {
   mysql_options(client_, MYSQL_OPT_NONBLOCK, nullptr);
 }
 

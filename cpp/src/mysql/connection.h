@@ -27,6 +27,9 @@ struct Address {
   [[nodiscard]] std::string name() const { return host + ":" + std::to_string(port); }
 };
 
+/// A client, or null, that the library that is called here has made. Throws ConfigurationError where another one did:
+/// libmysqlclient has the same names for what lies otherwise in memory.
+MYSQL* Own(MYSQL* client);
 /// Makes a client that is not connected yet encrypt what it says.
 void Encrypt(MYSQL* client, const Tls& tls);
 

@@ -125,7 +125,7 @@ class Words {
     word.clear();
     while (at_ < sql_.size()) {
       const char first = sql_[at_];
-      const std::size_t end = MayQuote(first) ? QuotedTo(sql_, at_) : 0;
+      const std::size_t end = MayQuote(first) ? HiddenTo() : 0;
       const bool path = end != 0 ? IsQuotedName(first, end) : IsOfPath(first);
       if (!path && !word.empty()) return true;
       if (path && end != 0) {
@@ -133,9 +133,8 @@ class Words {
       } else if (path) {
         word += Small(sql_[at_++]);
       } else if (end != 0) {
-        const bool string = first == '\'' || first == '"';
-        at_ = string ? end : AfterComment(end);
-        if (string) return (word = "'", true);
+        at_ = end;
+        if (first == '\'' || first == '"') return (word = "'", true);
       } else if (IsSpace(sql_[at_++])) {
         continue;
       } else {
@@ -163,12 +162,12 @@ class Words {
     at_ = end;
   }
 
-  /// What servers of a version read is no comment, but for its marks.
-  [[nodiscard]] std::size_t AfterComment(std::size_t end) const {
+  /// After what is quoted, or a comment, that begins here; of what servers of a version read, after its mark.
+  [[nodiscard]] std::size_t HiddenTo() const {
     std::size_t read = at_;
     if (sql_.substr(at_, 3) == "/*!") read += 3;
     if (sql_.substr(at_, 4) == "/*M!") read += 4;
-    if (read == at_) return end;
+    if (read == at_) return QuotedTo(sql_, at_);
     while (read < sql_.size() && sql_[read] >= '0' && sql_[read] <= '9') ++read;
     return read;
   }
@@ -240,6 +239,7 @@ bool IsDeclarable(std::string_view name) {
 }  // namespace
 
 Functions CallsOf(std::string_view sql) {
+  if (sql.size() > kLongestText) return {};
   // As most statements.
   if (sql.find('(') == std::string_view::npos && sql.find_first_of("xX") == std::string_view::npos) return {};
   Calls calls;

@@ -16,6 +16,8 @@ namespace {
 
 /// A longer one asks for more than the session's own values; and expressions recurse.
 constexpr std::size_t kLongestSessionRead = 200;
+/// What is read of a text that is too long: it may say more than that it does anything.
+constexpr std::size_t kHead = 1000;
 constexpr Effects kAnything = kReads | kWrites | kCommits;
 constexpr Effects kDefines = kWrites | kCommits | kEnds;
 
@@ -344,6 +346,7 @@ Effects OfAll(std::string_view sql) {
 }  // namespace
 
 Effects EffectsOf(std::string_view sql) {
+  if (sql.size() > kLongestText) return kAnything | kSeveral | (EffectsOf(sql.substr(0, kHead)) & ~kLocks);
   const Effects effects = OfAll(sql);
   // Others do anything, or call none.
   const bool may = (effects & (kReads | kWrites | kMaySnapshot)) != 0 && (effects & kAnything) != kAnything &&

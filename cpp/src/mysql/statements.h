@@ -2,6 +2,7 @@
 // read that is held back without need costs a round trip, one that is missed is stale. No I/O.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 #include <vector>
 
@@ -27,6 +28,9 @@ inline constexpr Effects kNames = 1U << 14;       ///< Changes which temporary t
 inline constexpr Effects kSeveral = 1U << 15;     ///< Statements: the others say nothing of their order.
 inline constexpr Effects kCalls = 1U << 16;       ///< A function that may not be built in, and so may write.
 inline constexpr Effects kLocks = 1U << 17;  ///< What it reads: no snapshot, but for views, triggers and functions.
+
+/// How many bytes the longest text has that is read. What a longer one does is not known.
+inline constexpr std::size_t kLongestText = std::size_t{1} << 16U;
 
 /// What a text may do, all its statements together.
 Effects EffectsOf(std::string_view sql);

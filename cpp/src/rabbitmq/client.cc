@@ -13,40 +13,14 @@
 #include "antipode/rabbitmq_client.h"
 #include "antipode/settings.h"
 #include "antipode/stored.h"
-#include "rabbitmq/confirms.h"
 #include "rabbitmq/headers.h"
 #include "rabbitmq/inside.h"
-#include "rabbitmq/publisher.h"
+#include "rabbitmq/outgoing.h"
 #include "rabbitmq/socket.h"
 #include "rabbitmq/words.h"
 
 namespace antipode::rabbitmq {
 namespace {
-
-/// What depends on a lineage of the application's own in `baggage`, on the current one, or both, as text.
-std::string CausesOf(const Headers& given, const std::string& datastore) {
-  const auto scope = CurrentScope();
-  const std::vector<std::string> members = Members(ValuesOf(given, kBaggage));
-  const std::string text = scope ? scope->text() : "";  // A dry run learns by it that something is sent.
-  if (members.empty()) return text;
-  Lineage lineage = Current();
-  for (const std::string& each : members) lineage = lineage.Merge(Readable(datastore, each));
-  return StoredText(lineage);
-}
-
-/// The headers of ours that a message gets.
-Headers Outgoing(const Headers& given, const std::optional<WriteId>& write, const std::string& datastore) {
-  Headers headers;
-  if (write) headers.emplace_back(kWriteHeader, Lineage({*write}).Serialize());
-  std::string rest;
-  for (const std::string_view each : ValuesOf(given, kBaggage)) {
-    if (each != kNoText) rest += (rest.empty() ? "" : ",") + std::string(each);
-  }
-  const std::string text = CausesOf(given, datastore);
-  rest = text.empty() ? WithoutMember(rest).value_or("") : WithMember(WithoutMember(rest).value_or(""), text);
-  if (!rest.empty()) headers.emplace_back(kBaggage, rest);
-  return headers;
-}
 
 /// Properties with headers, some of which are in place of what was given.
 class Outfitted {
@@ -95,7 +69,7 @@ class AnswerWithin {
 class Client::Traffic {
  public:
   Traffic(std::shared_ptr<Shim> shim, amqp_connection_state_t connection, amqp_channel_t channel)
-      : shim_(std::move(shim)), connection_(connection), channel_(channel) {
+      : shim_(std::move(shim)), connection_(connection), channel_(channel), messages_(shim_->datastore()) {
     if (connection_ == nullptr) throw ConfigurationError("a client is of a connection that is logged in");
     const AnswerWithin limit(connection_, shim_->inside().options.confirm_timeout);
     amqp_confirm_select(connection_, channel_);
@@ -108,7 +82,7 @@ class Client::Traffic {
   }
   Traffic(const Traffic&) = delete;
   Traffic& operator=(const Traffic&) = delete;
-  ~Traffic() { DoubtAll(); }
+  ~Traffic() { messages_.DoubtAll(); }
 
   void Send(std::string_view exchange, std::string_view key, bool mandatory, const amqp_basic_properties_t* properties,
             std::string_view body) {
@@ -118,9 +92,9 @@ class Client::Traffic {
     if (!Disabled()) publication = Named(exchange, key);
     const Outfitted outfitted(properties, Disabled() ? Headers() : Carried(properties, publication));
     const TakenWithin limit(amqp_get_sockfd(connection_), shim_->inside().options.confirm_timeout);
+    messages_.Sent(std::move(publication));
     const int status = amqp_basic_publish(connection_, channel_, BytesOf(exchange), BytesOf(key), mandatory ? 1 : 0, 0,
                                           Disabled() ? properties : outfitted.get(), BytesOf(body));
-    confirms_.Sent(std::move(publication));
     if (status != AMQP_STATUS_OK) Fail(std::string("publishing: ") + amqp_error_string2(status));
   }
 
@@ -128,14 +102,14 @@ class Client::Traffic {
     const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                         std::chrono::duration<double>(shim_->inside().options.confirm_timeout));
     failure_.clear();
-    while (confirms_.size() > 0) {
+    while (messages_.size() > 0) {
       const std::chrono::duration<double> left = end - Clock::now();
       const timeval limit = TimeOf(std::max(left.count(), 0.0));
       amqp_frame_t frame;
       amqp_maybe_release_buffers(connection_);
       const int status = amqp_simple_wait_frame_noblock(connection_, &frame, &limit);
       if (status == AMQP_STATUS_TIMEOUT) {
-        DoubtAll();
+        messages_.DoubtAll();
         throw Error("no confirm in time: the message is in doubt");
       }
       if (status != AMQP_STATUS_OK) Fail(std::string("no confirm: ") + amqp_error_string2(status));
@@ -163,7 +137,8 @@ class Client::Traffic {
     if (Size(properties, ours)) return ours;
     const auto baggage = ValuesOf(ours, kBaggage);
     const auto texts = Members(baggage);
-    const std::string others = baggage.empty() ? "" : WithoutMember(baggage.front()).value_or("");
+    const std::string all(baggage.empty() ? "" : baggage.front());
+    const std::string others = WithoutMember(all).value_or(all);
     if (!texts.empty()) {
       ours.back().second = WithMember(others, "");
       const std::size_t used = Size(properties, ours).value_or(frame_.size());
@@ -196,27 +171,17 @@ class Client::Traffic {
         "baggage_dropped", datastore, "frame",
         "the headers of a message to '" + datastore +
             "' fill its frame: it was sent without its lineage and its name. Use larger frames, or shorter headers");
-    if (!publication.write) return;
-    publication.write.reset();
-    publications_.End(publication.lane);
-    if (publication.scope) publication.scope->MarkIncomplete(datastore, "unsampled");
+    messages_.Unname(publication);
   }
 
   /// The next publication of the current scope, with its name where receipts can hear it.
   Publication Named(std::string_view exchange, std::string_view key) {
     const Options& options = shim_->inside().options;
-    Publication publication;
-    publication.scope = CurrentScope();
     if (exchange != options.exchange) {
       Count("unheard_publish", shim_->datastore());
-      return publication;
+      return messages_.Unheard();
     }
-    const antipode::Clock& clock = shim_->clock();
-    if (options.by_routing_key || exchange.empty()) publication.lane = key;
-    const auto unix_ms = static_cast<std::uint64_t>(clock.UnixSeconds() * 1'000);
-    const auto [publisher, number] = publications_.Next(publication.lane, clock.Now(), unix_ms);
-    publication.write = WriteId{shim_->datastore(), publisher, number, clock.Hour()};
-    return publication;
+    return messages_.Named(options.by_routing_key || exchange.empty() ? std::string(key) : "");
   }
 
   void Take(const amqp_frame_t& frame) {
@@ -230,11 +195,11 @@ class Client::Traffic {
     if (method.id == AMQP_BASIC_RETURN_METHOD) returning_ = true;
     if (method.id == AMQP_BASIC_ACK_METHOD) {
       const auto* ack = static_cast<amqp_basic_ack_t*>(method.decoded);
-      Settle(confirms_.Settled(ack->delivery_tag, ack->multiple != 0), true);
+      Settle(ack->delivery_tag, ack->multiple != 0, true);
     }
     if (method.id == AMQP_BASIC_NACK_METHOD) {
       const auto* nack = static_cast<amqp_basic_nack_t*>(method.decoded);
-      Settle(confirms_.Settled(nack->delivery_tag, nack->multiple != 0), false);
+      Settle(nack->delivery_tag, nack->multiple != 0, false);
     }
   }
 
@@ -248,42 +213,12 @@ class Client::Traffic {
   /// A message came back; the broker acknowledges it all the same.
   void Returned(const amqp_frame_t& frame) {
     returning_ = false;
-    std::optional<WriteId> write;
-    try {
-      write = OwnWrite(HeadersOf(*static_cast<amqp_basic_properties_t*>(frame.payload.properties.decoded)));
-    } catch (const std::exception&) {  // It is none of ours.
-    }
-    confirms_.Returned(write);
+    messages_.Returned(HeadersOf(*static_cast<amqp_basic_properties_t*>(frame.payload.properties.decoded)));
   }
 
-  void Settle(std::vector<Publication> settled, bool taken) {
-    for (Publication& each : settled) {
-      if (each.returned) {
-        publications_.End(each.lane);
-        Failed("no queue takes the message");
-      } else if (!taken) {
-        Doubt(each);
-        Failed("a queue refused the message; another may have it");
-      } else if (each.write && each.scope) {
-        each.scope->Append(*each.write);
-      } else if (each.write) {
-        Count("unscoped_write", shim_->datastore());
-      }
-    }
-  }
-
-  void Failed(const char* why) {
+  void Settle(std::uint64_t tag, bool multiple, bool taken) {
+    const std::string why = messages_.Settle(tag, multiple, taken);
     if (failure_.empty()) failure_ = why;
-  }
-
-  /// The broker may have it, in some queues.
-  void Doubt(const Publication& publication) {
-    if (!publication.write) return;
-    publications_.End(publication.lane);
-    if (publication.scope) publication.scope->MarkIncomplete(shim_->datastore(), "in_doubt");
-  }
-  void DoubtAll() {
-    for (const Publication& each : confirms_.Rest()) Doubt(each);
   }
 
   /// The broker closed the channel. It names what it has refused where that is all that waits.
@@ -291,15 +226,13 @@ class Client::Traffic {
     const auto [code, text] = SaidAtTheEnd(method);
     amqp_channel_close_ok_t ok{};
     amqp_send_method(connection_, channel_, AMQP_CHANNEL_CLOSE_OK_METHOD, &ok);
-    if (IsRefusal(code) && confirms_.size() == 1) {
-      for (const Publication& each : confirms_.Rest()) publications_.End(each.lane);
-    }
+    if (IsRefusal(code) && messages_.size() == 1) messages_.RefuseAll();
     Fail(text);
   }
 
   [[noreturn]] void Fail(const std::string& why) {
     closed_ = true;
-    DoubtAll();
+    messages_.DoubtAll();
     throw Error(why);
   }
 
@@ -307,8 +240,7 @@ class Client::Traffic {
   amqp_connection_state_t connection_;
   amqp_channel_t channel_;
   std::string frame_;  ///< What properties are written to, to know their size.
-  Publications publications_;
-  Confirms confirms_;
+  OutgoingMessages messages_;
   bool returning_ = false;  ///< The headers of a message that came back are next.
   bool closed_ = false;
   std::string failure_;  ///< The first of what was confirmed since it was thrown last.

@@ -13,6 +13,14 @@ bool Same(const std::optional<WriteId>& one, const std::optional<WriteId>& other
 
 }  // namespace
 
+void Confirms::Enter(const std::shared_ptr<Scope>& scope) {
+  for (auto& [tag, each] : pending_) {
+    if (!each.unknown || each.scope != scope) continue;
+    scope->Append(*each.write);
+    each.unknown.reset();
+  }
+}
+
 void Confirms::Returned(const std::optional<WriteId>& write) {
   for (auto& [tag, each] : pending_) {
     if (each.returned || !Same(each.write, write)) continue;

@@ -18,6 +18,8 @@ struct Publication {
   std::optional<WriteId> write;  ///< None for one that enters nothing.
   std::string lane;              ///< Of its publisher.
   std::shared_ptr<Scope> scope;
+  /// While nobody knows whether the broker has it: what leaves the scope meanwhile is in doubt.
+  std::unique_ptr<OpenBranch> unknown = {};
   bool returned = false;
 };
 
@@ -25,6 +27,9 @@ class Confirms {
  public:
   /// The next one is sent.
   void Sent(Publication publication) { pending_.emplace(++last_, std::move(publication)); }
+  /// Another one of a scope is about to be sent. The broker takes them in order: it names those before it, which enter
+  /// now as if they were confirmed, and stay where one is refused later (ADR 0153).
+  void Enter(const std::shared_ptr<Scope>& scope);
   /// A message came back, before its confirm; none where it named no write.
   void Returned(const std::optional<WriteId>& write);
   /// Takes those out that are settled: one, or all up to it.

@@ -141,6 +141,10 @@ Observation Shown(const ServerState& state, const std::string& process, const st
   return shown;
 }
 
+Observation Shown(const ServerState& state, const std::set<WriteId>& writes) {
+  return Shown(state, "", writes, LogHistory(), {});
+}
+
 std::set<std::string> UnknownLogs(const Observation& shown) {
   std::set<std::string> logs;
   for (const auto& [write, status] : shown.statuses) {

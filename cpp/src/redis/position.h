@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "antipode/redis_position.h"
 #include "antipode/shim.h"
 
 namespace antipode::redis {
@@ -19,24 +20,6 @@ inline constexpr std::string_view kFulfilled = "fulfilled";
 inline constexpr std::string_view kAbandoned = "abandoned";
 inline constexpr std::string_view kLogHistory = "antipode:log";
 
-/// What `INFO replication` says.
-struct ServerState {
-  bool primary = false;
-  std::string log;               ///< The history it is on.
-  std::uint64_t offset = 0;      ///< Bytes of that history that it has applied.
-  std::string former_log;        ///< The history it was on before; empty where it knows none.
-  std::uint64_t former_end = 0;  ///< The first offset of that which it does not share; 0 for none.
-  bool link_up = false;          ///< Of a replica: connected to its primary.
-  bool syncing = false;          ///< Of a replica: its whole data is being replaced.
-  bool read_only = false;        ///< Of a replica: it takes no writes.
-  bool numbering = false;        ///< Offsets advance: not on a primary that never had a replica.
-
-  [[nodiscard]] bool BeingReplaced() const { return !primary && syncing; }
-  [[nodiscard]] bool RefusesWrites() const { return !primary && read_only; }
-};
-
-/// None where the answer lacks what a position needs.
-std::optional<ServerState> StateOf(std::string_view info);
 /// Whether a server that answers with this error may answer otherwise later.
 bool IsPassing(std::string_view error);
 

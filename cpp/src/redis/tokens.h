@@ -16,13 +16,6 @@ namespace antipode::redis {
 
 WriteId PositionOf(const std::string& datastore, const ServerState& state);
 
-/// What a write enters; `after` is none where the state after it could not be had.
-Lineage OfWrite(const std::string& datastore, const std::optional<ServerState>& after);
-/// What may have been a write enters: nothing where the server takes none, before it and after it.
-Lineage OfUnknown(const std::string& datastore, const std::optional<ServerState>& before,
-                  const std::optional<ServerState>& after);
-/// What covers a read.
-Lineage OfRead(const std::string& datastore, const std::optional<ServerState>& after);
 /// The log that ended when this server was promoted, and where; empty for none.
 std::map<std::string, std::uint64_t> NotesOf(const ServerState& state);
 

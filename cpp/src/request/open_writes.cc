@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "runtime/dry_run.h"
+#include "runtime/forks.h"
 #include "runtime/observers.h"
 
 namespace antipode {
@@ -24,7 +25,11 @@ struct State {
 
 /// Never destroyed: threads may write while the process ends.
 State& TheState() {
-  static auto* state = new State;
+  static auto* state = [] {
+    auto* made = new State;
+    HoldWhileForking(ForkRank::kOpenWrites, made->lock);
+    return made;
+  }();
   return *state;
 }
 

@@ -1,6 +1,8 @@
 #include "antipode/scope.h"
 
 #include <algorithm>
+#include <mutex>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "request/untrusted_text.h"
 #include "runtime/clock.h"
 #include "runtime/dry_run.h"
+#include "runtime/forks.h"
 #include "runtime/observers.h"
 #include "runtime/per_thread.h"
 #include "runtime/places.h"
@@ -24,6 +27,27 @@ namespace {
 const Incomplete& SnapshotMark() {
   static const auto& mark = *new Incomplete{"", "snapshot"};
   return mark;
+}
+
+/// Locks of the requests that this thread is in, while it forks: other threads of them, which are not in the child
+/// process, may have one.
+using Locks = PerThread<std::vector<std::mutex*>>;
+
+template <typename Frames>
+void Hold(const Frames& frames) {
+  std::set<std::mutex*> locks;
+  for (const auto& frame : frames) {
+    if (!frame->scope) continue;
+    Scope::Inside& inside = frame->scope->inside();
+    locks.insert({&inside.lock, &inside.running->lock});
+  }
+  Locks::Mine().assign(locks.begin(), locks.end());
+  for (std::mutex* each : locks) each->lock();
+}
+
+void Release() {
+  for (std::mutex* each : Locks::Mine()) each->unlock();
+  Locks::Mine().clear();
 }
 
 /// A lineage with the mark `in_doubt` for each of these.
@@ -255,6 +279,8 @@ std::vector<std::shared_ptr<ScopeGuard::Frame>>& ScopeGuard::Stack() {
 
 ScopeGuard::ScopeGuard(std::shared_ptr<Scope> scope, bool begins) : scope_(std::move(scope)), begins_(begins) {
   if (Disabled()) return;
+  static const bool holds = (HoldOwnWhileForking([] { Hold(Stack()); }, Release), true);
+  static_cast<void>(holds);
   if (begins) {
     if (const auto observer = DryRunNow()) observer->Opened(*scope_, false);
   }

@@ -25,14 +25,23 @@ struct State {
   std::atomic<bool> followed{false};
 };
 
+void Renew();
+
 /// Never destroyed: threads may go on while the process ends.
 State& TheState() {
   static auto* state = [] {
     auto* made = new State;
-    HoldWhileForking(ForkRank::kDryRun, made->lock);
+    HoldWhileForking(ForkRank::kDryRuns, made->following);
+    HoldWhileForking(ForkRank::kDryRun, made->lock, Renew);
     return made;
   }();
   return *state;
+}
+
+/// A thread that is not in the child may have had a lock of the parent's: a new one, and that one is left as it is.
+void Renew() {
+  auto& observer = TheState().observer;
+  if (observer) ::new (static_cast<void*>(&observer)) std::shared_ptr(MakeDryRun(*SettingsInForce()));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "antipode/observer.h"
 #include "antipode/shim.h"
 #include "barrier/waiter.h"
+#include "eventually.h"
 #include "runtime/clock.h"
 #include "settings_guard.h"
 
@@ -74,6 +75,9 @@ class Faces : public testing::Test {
     return options;
   }
   void Reach() { store_->position = 5; }
+  [[nodiscard]] testing::AssertionResult LooksAtLeast(int times) const {
+    return Eventually([&] { return store_->looks >= times; });
+  }
 
   std::shared_ptr<Memory> store_;
 
@@ -87,7 +91,7 @@ TEST_F(Faces, WaitUntilTheWriteIsVisible) {
   auto handle = BarrierCallback([&](const BarrierResult& result) { called.set_value(result); }, Options());
   auto blocking = std::async(std::launch::async, [] { return Barrier(Options()); });
   auto trying = std::async(std::launch::async, [] { return TryBarrier(Options()); });
-  while (store_->looks < 3) std::this_thread::yield();
+  EXPECT_TRUE(LooksAtLeast(3));
   Reach();
   EXPECT_TRUE(waiting.get().ok());
   EXPECT_TRUE(called.get_future().get().ok());
@@ -152,14 +156,14 @@ TEST_F(Faces, NotifyNobodyWhoseWaitIsOver) {
   std::atomic<bool> ended{false};
   const auto notify = [&] {
     begun = true;
-    while (!cancelling) std::this_thread::yield();
+    EXPECT_TRUE(Eventually([&] { return cancelling.load(); }));
     for (int i = 0; i < 10'000; ++i) std::this_thread::yield();
     ended = true;
   };
   const auto waiter = std::make_shared<Waiter>(wait, notify, SystemClock(), false);
   Reach();
   std::thread watcher([&] { waiter->Take("posts", store_->Shows({write})); });
-  while (!begun) std::this_thread::yield();
+  EXPECT_TRUE(Eventually([&] { return begun.load(); }));
   cancelling = true;
   waiter->Cancel();
   EXPECT_TRUE(ended) << "what a barrier waits on is destroyed when the barrier returns";
@@ -186,10 +190,10 @@ class ForwardClock final : public Clock {
 
 TEST_F(Faces, DoNotWaitAgainForWhatACheckInTheirThreadTook) {
   constexpr double kTimeoutS = 30;
-  Check(Options());  // Connects.
-  while (!store_->watcher()->TryLook({WriteId{"posts", "log", std::uint64_t{5}, 400'000}}, 1)) {
-    std::this_thread::yield();  // Its thread is about to end.
-  }
+  Check(Options());  // Connects, in a thread that is about to end.
+  ASSERT_TRUE(Eventually([&] {
+    return store_->watcher()->TryLook({WriteId{"posts", "log", std::uint64_t{5}, 400'000}}, 1);
+  }));
   const auto began = std::chrono::steady_clock::now();
   {
     ForwardClock clock;
@@ -236,7 +240,7 @@ TEST_F(Faces, RefuseWhatHasNoDeadlineOrNothingToWaitFor) {
 
 TEST_F(Faces, EndWhenTheShimIsClosed) {
   auto waiting = BarrierAsync(Options(20));
-  while (store_->looks == 0) std::this_thread::yield();
+  EXPECT_TRUE(LooksAtLeast(1));
   store_->Close();
   EXPECT_THROW(waiting.get(), VisibilityCheckError);
   EXPECT_EQ(store_->open, 0);
@@ -245,7 +249,7 @@ TEST_F(Faces, EndWhenTheShimIsClosed) {
 TEST_F(Faces, CallNobodyBackOnceCancelled) {
   std::atomic<int> calls{0};
   auto handle = BarrierCallback([&](const BarrierResult&) { ++calls; }, Options(20));
-  while (store_->looks == 0) std::this_thread::yield();
+  EXPECT_TRUE(LooksAtLeast(1));
   EXPECT_TRUE(handle.Cancel());
   Reach();
   EXPECT_TRUE(Barrier(Options()).ok());
@@ -255,7 +259,7 @@ TEST_F(Faces, CallNobodyBackOnceCancelled) {
 TEST_F(Faces, LookOnOneConnectionHoweverManyWait) {
   std::vector<std::future<BarrierResult>> waiting;
   for (int n = 0; n < 20; ++n) waiting.push_back(BarrierAsync(Options()));
-  while (store_->looks < 3) std::this_thread::yield();
+  EXPECT_TRUE(LooksAtLeast(3));
   EXPECT_EQ(store_->open, 1);
   Reach();
   for (auto& each : waiting) EXPECT_TRUE(each.get().ok());
@@ -270,7 +274,7 @@ TEST_F(Faces, LeaveFloorsToTheScopeThatTheyWereCalledIn) {
   const auto floor = Floor::Current(*store_);
   ASSERT_NE(floor, nullptr);
   std::thread later([this] {
-    while (store_->looks < 5) std::this_thread::yield();
+    EXPECT_TRUE(LooksAtLeast(5));
     Reach();
   });
   floor->Hold([&](double) { return store_->Shows(floor->writes()); }, store_.get());

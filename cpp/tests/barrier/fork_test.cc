@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -12,8 +13,10 @@
 
 #include "antipode/barrier.h"
 #include "antipode/observer.h"
+#include "antipode/scope.h"
 #include "antipode/shim.h"
 #include "barrier/watcher.h"
+#include "eventually.h"
 #include "settings_guard.h"
 
 namespace antipode {
@@ -88,11 +91,13 @@ class Fork : public testing::Test {
 // A barrier of the child is met although the thread that checks for the parent's barriers is not there.
 TEST_F(Fork, WhileAWatcherIsAtWorkLetsTheChildWait) {
   auto waiting = BarrierAsync(Options());
-  while (store_->looks == 0) std::this_thread::yield();
+  const auto looked = [&] { return store_->looks > 0; };
+  ASSERT_TRUE(Eventually(looked));
   EXPECT_TRUE(WellInChild([&] {
     if (!WatchersAtWork().empty()) return false;
+    store_->looks = 0;  // Those of the parent.
     auto also = BarrierAsync(Options());
-    while (store_->looks == 0) std::this_thread::yield();
+    if (!Eventually(looked)) return false;
     store_->reached = true;
     return static_cast<bool>(TryBarrier(Options())) && also.get().ok();
   }));
@@ -131,6 +136,61 @@ TEST_F(Fork, AmongThreadsAtWorkLeavesNoLockHeld) {
   }
   over = true;
   busy.join();
+  EXPECT_EQ(well, kForks);
+}
+
+// A child sends what its request leaves, although other threads of its parent were in the middle of transactions.
+TEST_F(Fork, WhileThreadsHaveTransactionsLeavesNoLockHeld) {
+  constexpr int kForks = 100;
+  constexpr int kThreads = 3;
+  std::atomic<bool> over{false};
+  std::array<std::thread, kThreads> busy;
+  for (auto& each : busy) {
+    each = std::thread([&over] {
+      const ScopeGuard request;
+      const int who = 0;
+      while (!over) {
+        RecordUncommitted("posts", &who, true);
+        Serialize();
+        RecordUncommitted("posts", &who, false);
+      }
+    });
+  }
+  const ScopeGuard request;
+  const int mine = 0;
+  RecordUncommitted("posts", &mine, true);  // So that whoever sends looks for it.
+  int well = 0;
+  while (well < kForks && WellInChild([] { return !Serialize().empty() && Uncommitted().count("posts") == 1; })) ++well;
+  over = true;
+  for (auto& each : busy) each.join();
+  RecordUncommitted("posts", &mine, false);
+  EXPECT_EQ(well, kForks);
+}
+
+// A child goes on with the request of its parent, although other threads of that request write meanwhile.
+TEST_F(Fork, InARequestThatOtherThreadsShareLeavesNoLockHeld) {
+  constexpr int kForks = 100;
+  std::atomic<bool> over{false};
+  const ScopeGuard request;
+  std::array<std::thread, 2> busy;
+  for (auto& each : busy) {
+    each = std::thread([&over, captured = Capture()] {
+      const ScopeGuard guard(captured);
+      for (std::uint64_t version = 1; !over; ++version) {
+        const OpenBranch branch(captured.scope());
+        RecordWrite({"posts", "log", version, 1});
+      }
+    });
+  }
+  int well = 0;
+  const auto goes_on = [] {
+    const OpenBranch branch(CurrentScope());
+    RecordWrite({"users", "log", std::uint64_t{1}, 1});
+    return Current().writes().size() >= 1 && !Serialize().empty();
+  };
+  while (well < kForks && WellInChild(goes_on)) ++well;
+  over = true;
+  for (auto& each : busy) each.join();
   EXPECT_EQ(well, kForks);
 }
 

@@ -13,6 +13,7 @@ class Script : public testing::TestWithParam<Case> {};
 TEST_P(Script, Holds) {
   const Json& steps = GetParam().vector.at("steps");
   const Json found = json::Algebra(steps);
+  ASSERT_EQ(found.size(), steps.size());
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Json& step = steps[i];
     if (step.at("op") == "equal") {

@@ -503,6 +503,27 @@ void Unseen(Service& near, Service&) {
   Holds(0, "unsampled");
 }
 
+/// A pool outlives its client: what is written is marked, and nothing that is gone is called.
+void Gone(Service& near, Service&) {
+  mongoc_uri_t* parsed = mongoc_uri_new(near.uri.c_str());
+  mongoc_client_pool_t* pool = mongoc_client_pool_new(parsed);
+  { const antipode::mongodb::Client client(near.shim, pool); }
+  mongoc_client_t* native = mongoc_client_pool_pop(pool);
+  mongoc_collection_t* notes = mongoc_client_get_collection(native, "app", "notes");
+  {
+    const antipode::ScopeGuard request;
+    const Document given(R"({"name": "gone"})");
+    Check(mongoc_collection_count_documents(notes, given.of, nullptr, nullptr, nullptr, nullptr) == 0, "it counts");
+    Holds(0);
+    Check(mongoc_collection_insert_one(notes, given.of, nullptr, nullptr, nullptr), "it inserts");
+    Holds(0, "unsampled");
+  }
+  mongoc_collection_destroy(notes);
+  mongoc_client_pool_push(pool, native);
+  mongoc_client_pool_destroy(pool);
+  mongoc_uri_destroy(parsed);
+}
+
 /// A child process waits and reads over connections of its own, and its parent goes on.
 void Forked(Service& near, Service& far) {
   Check(antipode::checks::ForksWell(*near.shim, *far.shim), "both processes read what they wrote");
@@ -511,13 +532,23 @@ void Forked(Service& near, Service& far) {
 }  // namespace
 
 int main(int, char** arguments) {
-  const std::map<std::string, std::function<void(Service&, Service&)>> checks{
-      {"writes", Writes},     {"nothing", Nothing},           {"bulk", Bulk},
-      {"repeated", Repeated}, {"doubtful", Doubtful},         {"held", Held},
-      {"late", Late},         {"transactions", Transactions}, {"snapshots", Snapshots},
-      {"pooled", Pooled},     {"majority", Majority},         {"lost_commit", LostCommit},
-      {"unseen", Unseen},     {"elected", Elected},           {"uncommitted", Uncommitted},
-      {"forked", Forked}};
+  const std::map<std::string, std::function<void(Service&, Service&)>> checks{{"writes", Writes},
+                                                                              {"nothing", Nothing},
+                                                                              {"bulk", Bulk},
+                                                                              {"repeated", Repeated},
+                                                                              {"doubtful", Doubtful},
+                                                                              {"held", Held},
+                                                                              {"late", Late},
+                                                                              {"transactions", Transactions},
+                                                                              {"snapshots", Snapshots},
+                                                                              {"pooled", Pooled},
+                                                                              {"majority", Majority},
+                                                                              {"lost_commit", LostCommit},
+                                                                              {"unseen", Unseen},
+                                                                              {"elected", Elected},
+                                                                              {"uncommitted", Uncommitted},
+                                                                              {"gone", Gone},
+                                                                              {"forked", Forked}};
   mongoc_init();
   Service near(arguments[1], antipode::ReadsFrom::kPrimary);
   Service far(arguments[2], antipode::ReadsFrom::kReplica);

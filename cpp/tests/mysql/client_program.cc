@@ -2,6 +2,8 @@
 // tests/integration/mysql/test_libmariadb.py.
 #include <mysql.h>
 
+#include <optional>
+
 #include "antipode/mysql_client.h"
 #include "antipode/observer.h"
 #include "client_checks.h"
@@ -388,6 +390,33 @@ void Failures(Connection& near, Connection& far) {
   Holds(0);
 }
 
+/// A wait that ends in the middle of what is asked loses the connection: no later statement gets another's answer.
+void CutOff(Connection& near, Connection& far) {
+  constexpr int kWaits = 150;
+  constexpr double kStepS = 0.00002;
+  std::optional<Connection> cut;
+  for (int n = 0; n < kWaits; ++n) {
+    if (!cut) cut.emplace(far.region);
+    {
+      const antipode::ScopeGuard request;
+      Ask(near, "REPLACE INTO words VALUES (50, '" + std::to_string(n) + "')");
+      BarrierAtRead((n + 1) * kStepS);
+      try {
+        cut->client.Query("SELECT word FROM words WHERE id = 50");
+      } catch (const antipode::UnmetError&) {
+      }
+    }
+    const antipode::ScopeGuard later;
+    const int failed = cut->client.Query("SELECT 'mine'");
+    if (failed == 0) {
+      Same(First(*cut), "mine");
+    } else {
+      Check(failed == 2006 || failed == 2013, "it says that it is lost: " + std::to_string(failed));
+      cut.reset();
+    }
+  }
+}
+
 /// A declared function is not asked after, and not counted; what is no name is refused.
 void Declared(Connection& near, Connection&) {
   const Region& region = near.region;
@@ -436,7 +465,7 @@ int main(int, char** arguments) {
       {"late", Late},           {"lost", Lost},           {"uncommitted", Uncommitted},
       {"proxied", Proxied},     {"forked", Forked},       {"functions", Functions},
       {"rollbacks", Rollbacks}, {"failures", Failures},   {"declared", Declared},
-      {"called", Called},       {"grouped", Grouped}};
+      {"cut_off", CutOff},      {"called", Called},       {"grouped", Grouped}};
   const Account account{arguments[3], arguments[4], arguments[5]};
   const bool grouped = arguments[6] == std::string("grouped");
   const Region there(arguments[1], account, antipode::ReadsFrom::kPrimary, false);

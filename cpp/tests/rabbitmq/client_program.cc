@@ -128,6 +128,16 @@ void Several(Client& client, const std::string& exchange, const std::string& key
   Print();
 }
 
+/// What leaves before the confirm says that it is in doubt; the next message names the one before it.
+void Unconfirmed(Client& client, const std::string& exchange, const std::string& key, const std::string&) {
+  client.Send(exchange, key, true, nullptr, "1");
+  Print();
+  client.Send(exchange, key, true, nullptr, "2");
+  Print();
+  client.Confirm();
+  Print();
+}
+
 /// One of several comes back; the others are there.
 void Unroutable(Client& client, const std::string& exchange, const std::string& key, const std::string&) {
   client.Send(exchange, key, true, nullptr, "1");
@@ -219,6 +229,7 @@ int main(int count, char** words) {
   const std::map<std::string, std::function<void(Client&, const std::string&, const std::string&, const std::string&)>>
       checks{{"headers", Headers},
              {"several", Several},
+             {"unconfirmed", Unconfirmed},
              {"unroutable", Unroutable},
              {"missing", Missing},
              {"unheard", Unheard},
