@@ -43,6 +43,22 @@ class AsyncHooks(BaseHooks):
             self.calls.not_followed(call, error)
 
 
+class AsyncClient:
+    """Mixed into the class of an instrumented client of aiobotocore."""
+
+    _antipode: AsyncHooks
+
+    async def _make_request(
+        self, operation_model: Any, request_dict: Any, request_context: Any
+    ) -> Any:
+        plain: Any = super()
+        try:
+            return await plain._make_request(operation_model, request_dict, request_context)  # noqa: SLF001
+        except BaseException as error:
+            self._antipode.interrupted(error, request_context)
+            raise
+
+
 async def hold(shim: RegionShim, held: Floor) -> None:
     """Hold a read back; the event loop waits for no poll.
 

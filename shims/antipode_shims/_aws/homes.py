@@ -30,12 +30,14 @@ class _Missed(Generic[Said]):
         due: after how many its region is asked.
         home: what that said last.
         cause: why it said nothing.
+        seen: whether a poll found there what it deletes.
     """
 
     polls: int = 0
     due: int = FIRST_ASKED
     home: Said | None = None
     cause: str = ""
+    seen: bool = False
 
 
 @dataclass
@@ -54,6 +56,16 @@ class Homes(Generic[Said]):
         """Why that is not known, where it was asked for."""
         held = self._missed.get(write)
         return "" if held is None else held.cause
+
+    def saw(self, write: WriteId) -> None:
+        """Note that a poll found what *write* deletes."""
+        with self._lock:
+            self._missed.setdefault(write, _Missed()).seen = True
+
+    def has_seen(self, write: WriteId) -> bool:
+        """Whether a poll found what *write* deletes."""
+        held = self._missed.get(write)
+        return held is not None and held.seen
 
     def missed(self, write: WriteId, *, doubtful: bool = False) -> bool:
         """Note that a poll missed *write*; whether its region is to be asked now.

@@ -140,6 +140,14 @@ class BaseHooks:
         except Exception as error:  # noqa: BLE001 - as above
             self.calls.lost(call, error)
 
+    def interrupted(self, error: BaseException, context: dict[str, Any]) -> None:
+        """Take in that a request ended by *error*, of which no event says where it is no failure.
+
+        Such as a cancelled task, or an interrupt.
+        """
+        if not isinstance(error, Exception):
+            self._failed(context)
+
 
 class SyncHooks(BaseHooks):
     """The handlers of a client of boto3."""
@@ -168,3 +176,17 @@ class SyncHooks(BaseHooks):
             self.calls.learn(call, question, answer)
         except Exception as error:  # noqa: BLE001 - what is not known marks the lineage
             self.calls.not_followed(call, error)
+
+
+class SyncClient:
+    """Mixed into the class of an instrumented client of boto3."""
+
+    _antipode: SyncHooks
+
+    def _make_request(self, operation_model: Any, request_dict: Any, request_context: Any) -> Any:
+        plain: Any = super()
+        try:
+            return plain._make_request(operation_model, request_dict, request_context)  # noqa: SLF001
+        except BaseException as error:
+            self._antipode.interrupted(error, request_context)
+            raise

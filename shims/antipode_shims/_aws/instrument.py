@@ -7,10 +7,10 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError
-from antipode.shim import register, shims_of
+from antipode.shim import adopt, disown, register, shims_of
 
 from . import is_async
-from .hooks import SyncHooks
+from .hooks import SyncClient, SyncHooks
 
 if TYPE_CHECKING:
     from antipode.shim import Barriers, Shim
@@ -78,20 +78,26 @@ def instrument(
     """
     shim.wait_by(barriers)
     register_for(client, shim)
-    if is_async(client):
-        from .async_hooks import AsyncHooks
-
-        hooks: Any = AsyncHooks(shim, client, calls)
-    else:
-        hooks = SyncHooks(shim, client, calls)
+    mixin, hooks_class = _classes(client)
+    hooks = hooks_class(shim, client, calls)
     hooks.register()
-    setattr(client, _ATTRIBUTE, hooks)
+    adopt(client, mixin, hooks)
+
+
+def _classes(client: Any) -> tuple[type, type]:
+    """What is mixed into the class of *client*, and what its hooks are."""
+    if is_async(client):
+        from .async_hooks import AsyncClient, AsyncHooks
+
+        return AsyncClient, AsyncHooks
+    return SyncClient, SyncHooks
 
 
 def uninstrument(client: Any) -> None:
     """Undo :func:`instrument`. A client that is not instrumented stays as it is."""
     implied.discard(client)
-    hooks = vars(client).pop(_ATTRIBUTE, None)
+    hooks = vars(client).get(_ATTRIBUTE)
     if hooks is not None:
+        disown(client, _classes(client)[0])
         hooks.unregister()
         hooks.shim.close()

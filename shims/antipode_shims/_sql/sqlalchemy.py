@@ -18,6 +18,7 @@ from antipode.shim import (
     named_client,
     register,
     shims_of,
+    unrecorded,
     wait_first,
     wait_first_async,
 )
@@ -75,6 +76,7 @@ class EngineHooks(Generic[ShimT]):
             event.listen(engine, "checkout", self._checked_out)
             self._listeners.append(("checkout", self._checked_out))
         _wait_at(engine.pool, self)
+        _ask_unrecorded(engine.dialect)
 
     def stop(self) -> None:
         """Stop, and leave the pool's connections as they were."""
@@ -85,6 +87,7 @@ class EngineHooks(Generic[ShimT]):
             event.remove(engine, name, listener)
         for name in _POOLED:
             vars(engine.pool).pop(name, None)
+        vars(engine.dialect).pop("initialize", None)
         for connection in list(self._held):
             self.connections.detach(connection)
         self._held.clear()
@@ -270,6 +273,18 @@ def _wait_at(pool: Any, hooks: EngineHooks[Any]) -> Any:
 
     pool.connect, pool.recreate = connect, recreate
     return pool
+
+
+def _ask_unrecorded(dialect: Any) -> None:
+    """Have what SQLAlchemy asks a server at the first connection be no read of a request's."""
+    weak = weakref.ref(dialect)
+
+    def initialize(connection: Any) -> Any:
+        one: Any = weak()
+        with unrecorded():
+            return type(one).initialize(one, connection)
+
+    dialect.initialize = initialize
 
 
 def _size_of(engine: Callable[[], Any]) -> int:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from antipode import Status
 from antipode.shim import Observation
 
-from ._position import Place, deletes, supersedes
+from ._position import Place, deletes, settled, supersedes
 from ._promises import record_of, writes_in
 
 if TYPE_CHECKING:
@@ -63,7 +64,9 @@ Answer: TypeAlias = "Mapping[Item, Shown | None]"
 Look: TypeAlias = "Generator[Question, Answer | Exception, Observation]"
 
 
-def judge(version: int, here: Shown, home: Shown | None, *, at_home: bool) -> Status:
+def judge(
+    version: int, here: Shown, home: Shown | None, *, at_home: bool, arrived: bool = True
+) -> Status:
     """What a region that has *here* shows of a write.
 
     Args:
@@ -71,8 +74,9 @@ def judge(version: int, here: Shown, home: Shown | None, *, at_home: bool) -> St
         here: what the region that is looked at has.
         home: what the region that took the write has; None where it was not asked, or was away.
         at_home: whether they are one region.
+        arrived: of a deletion, whether what it deleted is known to have come there.
     """
-    if _is(version, here):
+    if _is(version, here) and (at_home or arrived):
         return Status.VISIBLE
     if at_home:  # Whatever is there instead came after the write, which was acknowledged.
         return Status.SUPERSEDED
@@ -96,6 +100,7 @@ class _Looked:
     region: str
     homes: Homes[Shown]
     places: dict[WriteId, Place]
+    now_us: int
     here: dict[Item, Shown | None] = field(default_factory=dict)
     statuses: dict[WriteId, Status] = field(default_factory=dict)
 
@@ -108,8 +113,19 @@ class _Looked:
                 continue
             home = self.homes.said(write)
             at_home = region == self.region
-            self.statuses[write] = judge(_number(write), here, home, at_home=at_home)
+            arrived = self._arrived(write, here)
+            number = _number(write)
+            self.statuses[write] = judge(number, here, home, at_home=at_home, arrived=arrived)
         return [write for write in self.places if self.statuses[write] is Status.NOT_YET]
+
+    def _arrived(self, write: WriteId, here: Shown) -> bool:
+        """Whether what *write* deleted has come: one poll saw it, or it was long ago."""
+        number = _number(write)
+        if not deletes(number):
+            return True
+        if here.present:
+            self.homes.saw(write)
+        return self.homes.has_seen(write) or settled(number, self.now_us)
 
     def asked(self, pending: list[WriteId]) -> dict[str, list[WriteId]]:
         """By region, the pending writes about which it is to be asked now."""
@@ -132,8 +148,10 @@ class _Looked:
         return [item for item in found if (here := self.here[item]) and here[:2] == (True, None)]
 
 
-def look(writes: Collection[WriteId], region: str, homes: Homes[Shown]) -> Look:
-    """What *region* shows of *writes*."""
+def look(
+    writes: Collection[WriteId], region: str, homes: Homes[Shown], *, now_us: int | None = None
+) -> Look:
+    """What *region* shows of *writes*, at the Unix microsecond *now_us*; None: now."""
     statuses: dict[WriteId, Status] = {}
     places: dict[WriteId, Place] = {}
     for write in writes:
@@ -144,7 +162,8 @@ def look(writes: Collection[WriteId], region: str, homes: Homes[Shown]) -> Look:
             statuses[write] = Status.UNDECIDABLE
         else:
             places[write] = place
-    looked = _Looked(region, homes, places, statuses=statuses)
+    now_us = time.time_ns() // 1000 if now_us is None else now_us
+    looked = _Looked(region, homes, places, now_us, statuses=statuses)
     if places:
         yield from _conversation(looked)
     else:

@@ -24,6 +24,10 @@ _MOST_AHEAD_US = 60_000_000
 #: Clocks of writers differ by less: of two stamps further apart, the larger is of the later write.
 SKEW_US = 1_000_000
 
+#: A deletion that is younger may not have been seen where its item is not there: that which it
+#: deleted may have to arrive yet. Items usually reach other regions within a second.
+ARRIVES_US = 2_000_000
+
 _REGION = re.compile(r"[a-z0-9-]+")
 _TABLE = re.compile(r"[A-Za-z0-9_.-]+")
 _ESCAPED = re.compile(r"[%,=]|^[#*]")
@@ -42,6 +46,11 @@ def hour_of(stamp: int) -> int:
 def deletes(stamp: int) -> bool:
     """Whether *stamp* is of a deletion: no item has it."""
     return bool(stamp & 1)
+
+
+def settled(stamp: int, now_us: int) -> bool:
+    """Whether what a write of *stamp* found at home has reached other regions by *now_us*."""
+    return now_us - micros_of(stamp) >= ARRIVES_US
 
 
 def supersedes(later: int, earlier: int) -> bool:

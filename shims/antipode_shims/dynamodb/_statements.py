@@ -1,4 +1,4 @@
-"""What a statement of PartiQL writes, and where its stamp goes. No I/O.
+"""What a statement of PartiQL writes, where its stamp goes, and which index it reads. No I/O.
 
 Understood is what names one item: an ``INSERT`` of a map, an ``UPDATE`` or a ``DELETE`` whose
 ``WHERE`` compares the key for equality. Whatever else it has stays as it is.
@@ -7,6 +7,7 @@ Understood is what names one item: an ``INSERT`` of a map, an ``UPDATE`` or a ``
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ._format import OURS, STAMP
@@ -26,6 +27,8 @@ _TOKEN = re.compile(
 _OPENING, _CLOSING = {"{", "[", "(", "<<"}, {"}", "]", ")", ">>"}
 #: A comparison of an attribute with a value.
 _COMPARED = 3
+#: A table, a dot and its index.
+_INDEXED = 3
 
 
 class Token(NamedTuple):
@@ -98,6 +101,17 @@ def parse(text: Any, parameters: Sequence[Any] = ()) -> Statement | None:
     if (verb, second) == ("DELETE", "FROM") and tokens[3:] and tokens[3].text.upper() == "WHERE":
         return _change(tokens, parameters, table=tokens[2], at=0)
     return None
+
+
+def index_of(text: Any) -> str:
+    """The index that a ``SELECT`` reads, of ``FROM "table"."index"``; empty where it reads none."""
+    tokens = _tokens(text) if isinstance(text, str) else iter(())
+    if not any(each.kind == "word" and each.text.upper() == "FROM" for each in tokens):
+        return ""
+    after = list(islice(tokens, _INDEXED))
+    if len(after) < _INDEXED or after[1].text != ".":
+        return ""
+    return after[2].named or ""
 
 
 def _tokens(text: str) -> Iterator[Token]:

@@ -6,10 +6,10 @@ Pure. The table is the specification's (docs/spec/sql-functions.md), of MySQL 9 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from antipode_shims._sql.functions import declared
+from antipode_shims._sql.texts import LONGEST_KEPT, Kept
 
 from ._position.flavor import Flavor
 
@@ -133,7 +133,9 @@ _QUOTED: Final = re.compile(
 _NO_CALL: Final = frozenset(
     b") ' into table exists as with recursive insert replace delayed".split()
 )
-_SHORT: Final = 1000
+_NUMBER: Final = re.compile(rb"(?<![\w$.\x01\x80-\xff])\d[\d.]*")
+#: What texts without values call.
+_kept: Kept[bytes, frozenset[bytes]] = Kept()
 
 
 def names_of(functions: Collection[str]) -> frozenset[bytes]:
@@ -157,7 +159,7 @@ def called(sql: bytes) -> frozenset[bytes]:
         head = _INTO.match(sql)
         names = _before_parentheses(sql, 0 if head is None else head.end())
         if not _KNOWN.issuperset(names) or _commented(sql):
-            found = _in_short(sql) if len(sql) < _SHORT else _in(sql)
+            found = _in(_NUMBER.sub(b"0", _QUOTED.sub(_shown, sql)))
     if (b"ext" in sql or b"EXT" in sql) and _NEXT.search(sql):
         found |= {b"nextval"}
     return found
@@ -185,8 +187,18 @@ def _commented(sql: bytes) -> bool:
     return b"/*" in sql or b"--" in sql or b"#" in sql
 
 
-def _in(sql: bytes) -> frozenset[bytes]:
-    tokens = _TOKEN.findall(_QUOTED.sub(_shown, sql))
+def _in(plain: bytes) -> frozenset[bytes]:
+    """The same, of a text without values."""
+    found = _kept.get(plain)
+    if found is None:
+        found = _searched(plain)
+        if len(plain) <= LONGEST_KEPT:
+            _kept.keep(plain, found)
+    return found
+
+
+def _searched(plain: bytes) -> frozenset[bytes]:
+    tokens = _TOKEN.findall(plain)
     ends = _ends(tokens)
     found = set()
     for at in range(1, len(tokens)):
@@ -197,9 +209,6 @@ def _in(sql: bytes) -> frozenset[bytes]:
         if name not in _KNOWN and before not in _NO_CALL and not _defines(tokens, ends.get(at)):
             found.add(name.replace(b"\x01", b""))
     return frozenset(found)
-
-
-_in_short = lru_cache(maxsize=256)(_in)
 
 
 def _ends(tokens: list[bytes]) -> dict[int, int]:

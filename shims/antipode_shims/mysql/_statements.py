@@ -7,8 +7,9 @@ without need costs a round trip, one that is missed is stale.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import Final
+
+from antipode_shims._sql.texts import HEAD, LONGEST
 
 from ._functions import called
 
@@ -127,6 +128,8 @@ _BY_WORD: Final[dict[bytes, int]] = {
 
 def meaning(sql: bytes) -> int:
     """What *sql* may do, all its statements together."""
+    if sql[LONGEST : LONGEST + 1]:
+        return OPAQUE | MANY | (meaning(sql[:HEAD]) & ~LOCKS)
     if b";" not in sql:
         # Most statements, known without another call.
         found = _select(sql) if sql[:7] in _SELECT else _one(sql)
@@ -149,6 +152,8 @@ def _several(sql: bytes) -> int:
 
 def closes(sql: bytes) -> bool:
     """Whether the last statement of *sql* ends the transaction, and does nothing else."""
+    if len(sql) > LONGEST:
+        return False
     parts = [part for part in _QUOTED.sub(_blank, sql).split(b";") if part.strip()]
     last = _one(parts[-1]) if parts else 0
     return bool(last & ENDS) and not last & (READS | WRITES | BEGINS | XA)
@@ -234,7 +239,6 @@ def _select(sql: bytes) -> int:
     return 0 if _is_session_read(sql[:200]) else READS
 
 
-@lru_cache(maxsize=256)
 def _is_session_read(head: bytes) -> bool:
     """Whether it asks for the session's own values alone, which no log replicates."""
     return len(head) < 200 and _SESSION_READ.match(head) is not None  # noqa: PLR2004

@@ -124,7 +124,7 @@ def _parser() -> argparse.ArgumentParser:
         one.add_argument(
             "--history",
             action="store_true",
-            help="the function antipode_history(); it has to be made by a superuser",
+            help="antipode_history() and antipode_received(); a superuser has to make them",
         )
     return parser
 

@@ -29,7 +29,11 @@ _MADE_PLAIN = (
     "a connection of psycopg2 has to be made for it: psycopg2.connect(..., "
     "connection_factory=postgresql.connection_factory(datastore=...))"
 )
-
+_RETURNS_EARLY = (
+    "a connection of psycopg2 with async_=1 returns from each call before the server has answered, "
+    "so that nothing can be asked on it: take psycopg.AsyncConnection, or leave it plain and "
+    "append() what it writes"
+)
 
 #: Why other clients store no lineages with rows.
 NO_ROWS = (
@@ -175,7 +179,8 @@ def connection_factory(*, base: type | None = None, **options: Any) -> Callable[
         options: as :func:`instrument_connection` takes them; *datastore* is needed.
 
     Raises:
-        ConfigurationError: psycopg2 is not installed.
+        ConfigurationError: psycopg2 is not installed; when a connection is made, too, one with
+            ``async_=1``.
     """
     try:
         from ._clients.psycopg2 import connections, plain_connections
@@ -185,7 +190,12 @@ def connection_factory(*, base: type | None = None, **options: Any) -> Callable[
     made_of = connections(base or plain_connections())
 
     def make(*args: Any, **more: Any) -> Any:
-        return instrument_connection(made_of(*args, **more), **options)
+        connection = made_of(*args, **more)
+        try:
+            return instrument_connection(connection, **options)
+        except ConfigurationError:
+            connection.close()
+            raise
 
     return make
 
@@ -258,9 +268,11 @@ def connection_class(connection: Any, *, stored: bool = False) -> type:
     if _of("psycopg2.extensions", connection, "connection"):
         from ._clients.psycopg2 import NativeConnection
 
-        if isinstance(connection, NativeConnection):
-            return NativeConnection
-        raise ConfigurationError(_MADE_PLAIN)
+        if connection.async_:
+            raise ConfigurationError(_RETURNS_EARLY)
+        if not isinstance(connection, NativeConnection):
+            raise ConfigurationError(_MADE_PLAIN)
+        return NativeConnection
     msg = f"{type(connection).__qualname__} is no connection of psycopg 3, asyncpg or psycopg2"
     raise ConfigurationError(msg)
 

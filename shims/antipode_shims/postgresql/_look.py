@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from antipode.shim import Observation
 
-from ._position import Rows, State, judge, parse_state
+from ._position import HISTORY_FILE, RECEIVED, Rows, State, judge, parse_state, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
@@ -23,13 +23,22 @@ Asking = Generator[str, Rows, T]
 NOT, STREAM, FILES, FUNCTION = "", "stream", "files", "function"
 RIGHTS = (
     "SELECT has_function_privilege('pg_read_file(text,bigint,bigint,boolean)', 'execute') AS files,"
-    " coalesce(has_function_privilege(to_regprocedure('antipode_history(integer)'), 'execute'),"
+    " coalesce(has_function_privilege(to_regprocedure('antipode_history(integer)'), 'execute')"
+    " AND has_function_privilege(to_regprocedure('antipode_received(integer,pg_lsn)'), 'execute'),"
     " false) AS function, pg_has_role('pg_read_all_stats', 'usage') AS stream"
 )
-_FILE = (
-    "pg_read_file('pg_wal/' || lpad(upper(to_hex({number})), 8, '0') || '.history', 0, 65536, true)"
-)
-_HISTORY = {NOT: "NULL", STREAM: "NULL", FILES: _FILE, FUNCTION: "antipode_history({number})"}
+_HISTORY = {
+    NOT: "NULL",
+    STREAM: "NULL",
+    FILES: HISTORY_FILE,
+    FUNCTION: "antipode_history({timeline})",
+}
+_RECEIVED = {
+    NOT: "NULL",
+    STREAM: "NULL",
+    FILES: RECEIVED,
+    FUNCTION: "antipode_received({timeline}, {place})",
+}
 #: Columns in the order in which they are evaluated: the position before what it is judged by.
 #: Whether the server recovers is asked once: a promotion may come in between.
 _PLACE = (
@@ -61,25 +70,10 @@ BEFORE_COMMIT = (
     "SELECT pg_current_xact_id_if_assigned() AS xid,"
     " current_setting('synchronous_commit') AS synchronous"
 )
-#: What a plain SELECT may write by, and its text does not show: views, and views of them, that use
-#: functions of the application's; the empty name, which is in each text, stands for operators,
-#: casts, conditions of domains and policies that do. Functions in C are an extension's.
-HIDDEN = (
-    "SELECT q.name FROM (WITH RECURSIVE own AS (SELECT p.oid FROM pg_proc p JOIN pg_language l"
-    " ON l.oid = p.prolang WHERE p.oid >= 16384 AND l.lanname NOT IN ('c', 'internal')"
-    " AND lower(p.proname) NOT IN ({readonly})),"
-    " uses AS (SELECT d.classid, d.objid FROM pg_depend d JOIN own ON d.refobjid = own.oid"
-    " WHERE d.refclassid = 'pg_proc'::regclass), spread AS (SELECT classid, objid FROM uses"
-    " UNION SELECT d.classid, d.objid FROM pg_depend d JOIN uses u ON d.refclassid = u.classid"
-    " AND d.refobjid = u.objid WHERE u.classid IN ('pg_operator'::regclass, 'pg_cast'::regclass)),"
-    " views AS (SELECT r.ev_class FROM pg_rewrite r JOIN spread s ON s.objid = r.oid"
-    " AND s.classid = 'pg_rewrite'::regclass UNION SELECT r.ev_class FROM views v"
-    " JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = v.ev_class"
-    " AND d.classid = 'pg_rewrite'::regclass JOIN pg_rewrite r ON r.oid = d.objid)"
-    " SELECT lower(c.relname::text) AS name FROM views v JOIN pg_class c ON c.oid = v.ev_class"
-    " UNION SELECT '' FROM spread s LEFT JOIN pg_constraint c ON c.oid = s.objid"
-    " AND s.classid = 'pg_constraint'::regclass WHERE s.classid IN ('pg_operator'::regclass,"
-    " 'pg_cast'::regclass, 'pg_policy'::regclass) OR c.contypid <> 0) AS q"
+#: Whether whatever role runs them may be told by notices, which PL/pgSQL alone raises.
+NOTICES = (
+    "SELECT coalesce(has_language_privilege('public', (SELECT oid FROM pg_language"
+    " WHERE lanname = 'plpgsql' AND lanpltrusted), 'usage'), false) AS may"
 )
 #: The isolation of the open transaction: the one question that takes no snapshot.
 ISOLATION = "SHOW transaction_isolation"
@@ -119,18 +113,20 @@ class Refused(Exception):  # noqa: N818 - an answer
 
 
 def look_sql(rights: str) -> str:
-    """What one poll asks of a server of whose timelines a user with *rights* may learn."""
-    own, following = (_HISTORY[rights].format(number=_NUMBER.format(more=more)) for more in (0, 1))
+    """What one poll asks of a server of whose timelines a user with *rights* may learn.
+
+    Whether it is on the next timeline already, and where that is left, is asked of standbys that
+    have its history.
+    """
+    numbers = [_NUMBER.format(more=more) for more in range(3)]
+    own, following, later = (_HISTORY[rights].format(timeline=number) for number in numbers)
+    received = _RECEIVED[rights].format(timeline=numbers[1], place="p.position")
+    moving = "CASE WHEN p.recovering AND p.next IS NOT NULL THEN {} END"
     return (
-        f"SELECT p.*, {own} AS history, {following} AS next, '{rights}' AS rights"
-        f" FROM ({_PLACE}) AS p"
+        f"SELECT p.*, {moving.format(received)} AS follows, {moving.format(later)} AS later"
+        f" FROM (SELECT p.*, {own} AS history, {following} AS next, '{rights}' AS rights"
+        f" FROM ({_PLACE}) AS p OFFSET 0) AS p"
     )
-
-
-def hidden_sql(readonly: Collection[str]) -> str:
-    """The question by what a plain SELECT may write, but for functions that are *readonly*."""
-    names = (name.rpartition(".")[2].replace("'", "''") for name in sorted(readonly))
-    return HIDDEN.format(readonly=", ".join(f"'{name}'" for name in ("", *names)))
 
 
 def rights() -> Asking[str]:
@@ -144,7 +140,8 @@ def observation(state: State, writes: Collection[WriteId]) -> Observation:
     verdicts = {write: judge(state, write) for write in writes}
     causes = {write: cause for write, (_, cause) in verdicts.items() if cause}
     statuses = {write: status for write, (status, _) in verdicts.items()}
-    return Observation(state.server, statuses, causes=causes)
+    caveat = unreadable(state) if state.chain is None and not state.unseen else ""
+    return Observation(state.server, statuses, causes=causes, caveat=caveat)
 
 
 def look(how: str | None) -> Asking[tuple[State, str]]:

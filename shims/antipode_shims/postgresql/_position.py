@@ -31,6 +31,20 @@ _ENTRY = re.compile(r"\s*([0-9]+)\s+([0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8})(?:\s|$)"
 PAGE, HEADERS = 8192, (0x18, 0x28)
 #: What lets a user read the files that say where timelines begin.
 GRANT = "GRANT EXECUTE ON FUNCTION pg_read_file(text, bigint, bigint, boolean)"
+#: The history of a timeline, where the server has it.
+HISTORY_FILE = (
+    "pg_read_file('pg_wal/' || lpad(upper(to_hex({timeline})), 8, '0') || '.history',"
+    " 0, 65536, true)"
+)
+#: Whether the server has the segment of a timeline in which a place is: a standby receives one of
+#: the next timeline, or restores it, once it follows that, and not while it cannot.
+RECEIVED = (
+    "(pg_read_file('pg_wal/' || lpad(upper(to_hex({timeline})), 8, '0')"
+    " || lpad(upper(to_hex(div({place} - '0/0' - 1, 4294967296)::bigint)), 8, '0')"
+    " || lpad(upper(to_hex(div(mod({place} - '0/0' - 1, 4294967296),"
+    " pg_size_bytes(current_setting('wal_segment_size')))::bigint)), 8, '0'),"
+    " 0, 0, true) IS NOT NULL)"
+)
 #: What lets a user see which timeline a standby receives: enough until the first fail-over.
 GRANT_STREAM = "GRANT pg_read_all_stats"
 MIGRATION = "`python -m antipode_shims.postgresql migration --history`"
@@ -178,7 +192,8 @@ def parse_state(rows: Sequence[Mapping[str, str | None]]) -> State:
     """What a server answered to `LOOK`.
 
     A standby's control file names its timeline late. So a user who may not read histories has to
-    see that it receives the first one.
+    see that it receives the first one. For others it is on the next timeline where that leaves the
+    one of the control file below its place, and it follows the next one.
 
     Raises:
         LsnError: the answer shows no position.
@@ -192,23 +207,32 @@ def parse_state(rows: Sequence[Mapping[str, str | None]]) -> State:
     received = int(row["received"] or 0)
     if not (readable := row["rights"] in ("files", "function")):
         timeline = max(timeline, received)
-    following = parse_history(row["next"], timeline + 1) if row["next"] else None
-    leaves = None
-    if following is not None and len(following) > 1 and following[-2].timeline == timeline:
-        leaves = following[-2].end
     known = readable or not recovering or received == timeline
+    chain = parse_history(row["history"], timeline) if known else None
+    position, following = parse_lsn(row["position"]), parse_history(row["next"], timeline + 1)
+    leaves = _left_at(timeline, following)
+    if leaves is not None and position > leaves and row["follows"] in ("t", "true"):
+        timeline, chain = timeline + 1, following
+        leaves = _left_at(timeline, parse_history(row["later"], timeline + 1))
     return State(
         system=row["system"] or "",
         recovering=recovering,
-        position=parse_lsn(row["position"]),
+        position=position,
         timeline=timeline,
         started=row["started"] or "",
         receiving=row["receiving"] in ("t", "true"),
-        chain=parse_history(row["history"], timeline) if known else None,
+        chain=chain,
         leaves=leaves,
         unseen=row["rights"] == "stream" and timeline == 1 and not known,
         backend=int(row.get("backend") or 0),
     )
+
+
+def _left_at(timeline: int, following: tuple[Span, ...] | None) -> int | None:
+    """Where the next timeline, whose chain is *following*, leaves this one; None for nowhere."""
+    if following is None or len(following) < 2 or following[-2].timeline != timeline:  # noqa: PLR2004 - itself and this one
+        return None
+    return following[-2].end
 
 
 def judge(state: State, write: WriteId) -> Verdict:
@@ -293,20 +317,28 @@ def _text(lsn: int) -> str:
 
 
 def history_ddl() -> tuple[str, ...]:
-    """The statements that make the function by which any user reads histories of timelines.
+    """The statements that make the functions by which any user learns of timelines.
 
-    It runs with the rights of who makes it, a superuser, and reads these files alone.
+    They run with the rights of who makes them, a superuser: one reads the histories of timelines,
+    and nothing else; the other says whether a segment of the log is there.
     """
+    rights = "LANGUAGE sql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog"
     return (
         (
-            "CREATE OR REPLACE FUNCTION antipode_history(timeline integer) RETURNS text LANGUAGE"
-            " sql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog AS $$ SELECT"
-            " pg_read_file('pg_wal/' || lpad(upper(to_hex(timeline)), 8, '0') || '.history',"
-            " 0, 65536, true) $$"
+            f"CREATE OR REPLACE FUNCTION antipode_history(timeline integer) RETURNS text {rights}"
+            f" AS $$ SELECT {HISTORY_FILE.format(timeline='timeline')} $$"
+        ),
+        (
+            "CREATE OR REPLACE FUNCTION antipode_received(timeline integer, place pg_lsn)"
+            f" RETURNS boolean {rights}"
+            f" AS $$ SELECT {RECEIVED.format(timeline='timeline', place='place')} $$"
         ),
     )
 
 
 def undo_history() -> tuple[str, ...]:
     """The statements that take :func:`history_ddl` back."""
-    return ("DROP FUNCTION antipode_history(integer)",)
+    return (
+        "DROP FUNCTION antipode_history(integer)",
+        "DROP FUNCTION antipode_received(integer, pg_lsn)",
+    )

@@ -7,11 +7,13 @@ asked for after it. Where the text leaves a choice a statement may do more rathe
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from antipode_shims._sql.texts import HEAD, LONGEST, LONGEST_KEPT, Kept
+
 from ._functions import READONLY
+from ._hidden import IDENTIFIER, unhidden, valueless
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,27 +32,21 @@ ISOLATES = 512
 MANY = 1024
 #: A cursor is declared, whose snapshot is of now; it outlasts its transaction.
 DECLARES, HOLDS = 2048, 4096
+#: It takes a snapshot that another transaction has, however old that is.
+IMPORTS = 8192
+#: It sends what may write to another server, by dblink; no text shows it alone.
+SENDS = 16384
 ANYTHING = READS | WRITES | CALLS | COMMITS_INSIDE
 
-_IDENTIFIER = r"[A-Za-z_\x80-\U0010ffff][\w$\x80-\U0010ffff]*"
-#: What hides words: comments, texts, names in quotes. A text in plain quotes with a backslash means
-#: one thing or another with the server's settings.
-_HIDDEN = re.compile(
-    r"--[^\r\n]*"
-    r"|/\*(?:[^*/]|\*(?!/)|/(?!\*))*\*/"
-    r"|(?<![\w$])[eE]'(?:[^'\\]|\\.|'')*'"
-    r"|'(?:[^'\\]|'')*'"
-    r'|"(?:[^"]|"")*"'
-    rf"|(?<![\w$])\$(?P<tag>(?:{_IDENTIFIER})?)\$.*?\$(?P=tag)\$",
-    re.DOTALL,
-)
-#: A text without these hides nothing.
-_HIDES = re.compile(r"['\"$]|--|/\*|\*/")
-_FIRST = re.compile(rf"[\s(]*({_IDENTIFIER}|\S)?")
-_NAMES = re.compile(_IDENTIFIER)
-#: A name before a parenthesis; not the columns of an alias.
+_FIRST = re.compile(rf"[\s(]*({IDENTIFIER}|\S)?")
+_NAMES = re.compile(IDENTIFIER)
+#: A name, from its beginning.
+_NAME = rf"(?:\"\"|(?<![\w$.\x80-\U0010ffff]){IDENTIFIER})"
+#: Names with dots before a parenthesis, of no more parts than any server takes; not the columns of
+#: an alias, nor how rows are drawn.
 _CALL = re.compile(
-    rf"(\bAS\s+)?((?:(?:\"\"|{_IDENTIFIER})\s*\.\s*)*(?:\"\"|{_IDENTIFIER}))\s*\(", re.IGNORECASE
+    rf"(\b(?:AS|TABLESAMPLE)\s+)?({_NAME}(?:\s*\.\s*(?:\"\"|{IDENTIFIER})){{0,8}})\s*\(",
+    re.IGNORECASE,
 )
 
 _READ = frozenset(["SELECT", "TABLE", "VALUES", "WITH", "EXPLAIN"])
@@ -84,17 +80,34 @@ _GRAMMAR = frozenset(
 )
 
 
-@lru_cache(maxsize=512)
-def meaning(sql: str, readonly: frozenset[str] = frozenset()) -> int:
-    """What a text of one or more statements may do.
+class Meanings(Kept[str, int]):
+    """What texts of one or more statements may do, by the text; found once for all of one form."""
 
-    Args:
-        sql: the statements.
-        readonly: further functions that write nothing, in small letters.
-    """
-    plain = unhidden(sql, _blank)
-    if plain is None:
-        return ANYTHING | MANY
+    def __init__(self, readonly: frozenset[str] = frozenset()) -> None:
+        """With further functions that write nothing, in small letters."""
+        super().__init__()
+        self._readonly = readonly
+
+    def __missing__(self, sql: str) -> int:
+        if sql[LONGEST : LONGEST + 1]:
+            return ANYTHING | MANY | self[sql[:HEAD]]
+        plain = unhidden(sql, _blank)
+        if plain is None:
+            return ANYTHING | MANY
+        plain = valueless(plain)
+        if (known := self.get(plain)) is not None:
+            return known
+        found = _plainly(plain, self._readonly)
+        return found if plain[LONGEST_KEPT:] else self.keep(plain, found)
+
+
+def meaning(sql: str, readonly: frozenset[str] = frozenset()) -> int:
+    """What one text may do, with *readonly* as `Meanings` has them."""
+    return Meanings(readonly)[sql]
+
+
+def _plainly(plain: str, readonly: frozenset[str]) -> int:
+    """What a text that hides nothing may do."""
     if ";" not in plain:
         return _one(plain, readonly)
     parts = [part for part in plain.split(";") if part.strip()]
@@ -104,27 +117,21 @@ def meaning(sql: str, readonly: frozenset[str] = frozenset()) -> int:
     return found | MANY if len(parts) > 1 else found
 
 
-def unhidden(sql: str, blank: Callable[[re.Match[str]], str]) -> str | None:
-    """A text in which *blank* replaces what hides words; None where one cannot tell."""
-    if _HIDES.search(sql) is None:
-        return sql
-    plain = _HIDDEN.sub(blank, sql)
-    while (inner := _HIDDEN.sub(blank, plain)) != plain:  # Comments within comments.
-        plain = inner
-    rest = _HIDDEN.sub("", plain)
-    return None if any(mark in rest for mark in ("'", '"', "/*", "*/")) else plain
+def plain_of(sql: str) -> str:
+    """A text without what hides words; whole where one cannot tell."""
+    return unhidden(sql, _blank) or sql
 
 
 def unknown_functions(sql: str, readonly: frozenset[str] = frozenset()) -> frozenset[str]:
     """The functions that *sql* calls and that may write, for all that is known."""
-    return _called(_HIDDEN.sub(_blank, sql), readonly)
+    plain = unhidden(sql, _blank) if len(sql) <= LONGEST else None
+    return frozenset() if plain is None else _called(plain, readonly)
 
 
-def _blank(found: re.Match[str]) -> str:
-    text = found.group()
-    if text[0] == '"':
+def _blank(hidden: str) -> str:
+    if hidden[0] == '"':
         return '""'
-    return " " if text[:2] in ("--", "/*") else "''"
+    return " " if hidden[:2] in ("--", "/*") else "''"
 
 
 def _one(part: str, readonly: frozenset[str]) -> int:
@@ -163,7 +170,13 @@ def _read(first: str, rest: list[str]) -> int:
     if first not in _READ:
         return ANYTHING
     modify = _INTO if first == "SELECT" else _MODIFY  # SELECT ... FOR UPDATE locks alone.
-    return READS | (WRITES if modify.intersection(rest) else 0)
+    explained = _explained(rest) if first == "EXPLAIN" else 0
+    return READS | explained | (WRITES if modify.intersection(rest) else 0)
+
+
+def _explained(rest: list[str]) -> int:
+    """What EXPLAIN ANALYZE executes, too: what is prepared shows nothing of what it does."""
+    return (ANYTHING if "EXECUTE" in rest else 0) | (WRITES if "CREATE" in rest else 0)
 
 
 def _begin(rest: list[str]) -> int:
@@ -183,7 +196,8 @@ def _prepare(rest: list[str]) -> int:
 
 
 def _set(rest: list[str]) -> int:
-    return ISOLATES if any("ISOLATION" in word for word in rest) else 0
+    found = ISOLATES if any("ISOLATION" in word for word in rest) else 0
+    return found | (IMPORTS if ("TRANSACTION", "SNAPSHOT") in pairwise(rest) else 0)
 
 
 def _fetch(rest: list[str]) -> int:
@@ -215,7 +229,7 @@ def _called(part: str, readonly: frozenset[str]) -> frozenset[str]:
     for match in _CALL.finditer(part):
         name = re.sub(r"\s", "", match[2])
         if match[1] and "." not in name:
-            continue  # The columns of an alias.
+            continue
         name = name.lower().removeprefix("pg_catalog.")
         if name.upper() not in _GRAMMAR and name not in READONLY and name not in readonly:
             found.add(name)

@@ -10,7 +10,7 @@ from antipode import ConfigurationError
 from antipode.shim import (
     adopt,
     config,
-    disown,
+    has_primary,
     named_client,
     register,
     shims_of,
@@ -20,6 +20,7 @@ from antipode.shim import (
 
 from ._clients.async_hooks import AsyncClient, AsyncHooks
 from ._clients.hooks import SyncClient, SyncHooks
+from ._clients.primary import difference
 from ._clients.redis_py import check_client
 from ._clients.sentinel import settings_of
 from ._shim.base import BaseRedisShim
@@ -84,7 +85,7 @@ def instrument_client(
             None: as its pool shows. Say False where the address is a balancer or a proxy.
         prefix: of companion keys, whose changes the server pushes to waiting barriers.
         barriers: ``auto`` or ``explicit``, for this client; None: as configured.
-        primary: with ``on_stale="primary"``, the instrumented client for reads that are too early.
+        primary: for ``on_stale="primary"``, its instrumented client, alike; None: as rules say.
 
     Returns:
         The same object. Instrumenting it again changes nothing.
@@ -107,7 +108,7 @@ def instrument_client(
         one_server=one_server,
     )
     instrumented.wait_by(barriers)
-    instrumented.primary = _primary_of(instrumented, primary, is_async=is_async)
+    instrumented.primary = _primary_of(instrumented, client, primary, is_async=is_async)
     _install(client, instrumented, names, is_async=is_async)
     return client
 
@@ -121,16 +122,18 @@ def _install(
     _lead(attach(client, shim, is_async=is_async), shim)
 
 
-def _primary_of(shim: InstrumentedShim, primary: Any, *, is_async: bool) -> Any:
+def _primary_of(shim: InstrumentedShim, client: Any, primary: Any, *, is_async: bool) -> Any:
     """The client for reads that would be stale at the replica of *shim*; None without one.
 
     Raises:
-        ConfigurationError: it is no client of that primary, or is missing where it is needed.
+        ConfigurationError: it is no client of that primary, its replies differ, or it is missing
+            where it is needed.
     """
     name = shim.datastore
     if primary is None:
         automatic = (shim.barriers or config().barriers) == "auto"
-        if automatic and shim.reads_from == "replica" and config().on_stale == "primary":
+        moves = automatic and shim.reads_from == "replica" and config().on_stale == "primary"
+        if moves and not has_primary(name):
             msg = f"on_stale='primary' needs primary=, an instrumented client of {name!r}'s primary"
             shim.close()
             raise ConfigurationError(msg)
@@ -143,6 +146,10 @@ def _primary_of(shim: InstrumentedShim, primary: Any, *, is_async: bool) -> Any:
             "same API, for a client with reads_from='replica'"
         )
         shim.close()
+        raise ConfigurationError(msg)
+    if differs := difference(primary.connection_pool, client.connection_pool):
+        shim.close()
+        msg = f"primary= differs from the client of the replica of {name!r} in {differs}="
         raise ConfigurationError(msg)
     return primary
 
@@ -162,9 +169,9 @@ def attach(client: Any, shim: InstrumentedShim, *, is_async: bool) -> Any:
     """Let *client* record for *shim*; returns its pool."""
     pool = client.connection_pool
     if is_async:
-        adopt(client, AsyncClient, AsyncHooks(shim, pool))
+        adopt(client, AsyncClient, AsyncHooks(shim, client))
     else:
-        adopt(client, SyncClient, SyncHooks(shim, pool))
+        adopt(client, SyncClient, SyncHooks(shim, client))
     named_client(client)
     if "get_connection" not in vars(pool):
         pool.get_connection = _watched(pool, shim)
@@ -228,6 +235,5 @@ def uninstrument_client(client: Any) -> None:
 
 
 def detach(client: Any) -> None:
-    """Undo :func:`attach`."""
-    disown(client, AsyncClient if isinstance(client._antipode, AsyncHooks) else SyncClient)  # noqa: SLF001
-    vars(client.connection_pool).pop("get_connection", None)
+    """Undo :func:`attach`, once no read waits on *client*."""
+    client._antipode.staying.leave()  # noqa: SLF001

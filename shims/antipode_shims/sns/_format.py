@@ -85,20 +85,20 @@ def text_of(message: Mapping[str, Any]) -> str | None:
     for name, value in (("MessageAttributes", "StringValue"), ("messageAttributes", "stringValue")):
         if (text := _in(message.get(name), value)) is not None:
             return text
-    return _wrapped(message.get("Body", message.get("body")))
+    envelope = envelope_in(message.get("Body", message.get("body")))
+    return None if envelope is None else _in(envelope.get("MessageAttributes"), "Value")
 
 
-def _wrapped(body: object) -> str | None:
-    """What the envelope of SNS says, where *body* is one."""
+def envelope_in(body: object) -> dict[str, Any] | None:
+    """The envelope of SNS, where *body* is one."""
     if not (isinstance(body, str) and body.startswith("{") and '"Notification"' in body):
         return None
     try:
         envelope = json.loads(body)
     except ValueError:
         return None
-    if not isinstance(envelope, dict) or envelope.get("Type") != "Notification":
-        return None
-    return _in(envelope.get("MessageAttributes"), "Value")
+    found = isinstance(envelope, dict) and envelope.get("Type") == "Notification"
+    return envelope if found else None
 
 
 def _in(attributes: object, value: str) -> str | None:

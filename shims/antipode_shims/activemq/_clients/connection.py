@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, NamedTuple
+import uuid
+from typing import TYPE_CHECKING, Any
 
 from antipode.shim import (
     config,
     count,
     log_once,
     mark_incomplete,
-    record_write,
     scope_in,
     shims_of,
     unscoped,
 )
 from antipode_shims._messages.publisher import Publications
+from antipode_shims._messages.unconfirmed import Unconfirmed
 from antipode_shims.activemq._format import is_persistent, is_topic, labelled
 
 from .stomp import stomp
@@ -24,28 +25,31 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from antipode import WriteId
-    from antipode.shim import Scope
 
 ATTRIBUTE = "_antipode"
-LISTENER = "antipode"
 #: What is replaced.
 _CALLS = ("send", "commit", "abort")
 
 
-class Sent(NamedTuple):
-    """A message that was sent, and of which it is not known whether the broker has it.
+class _Awaited:
+    """What one receipt is of.
 
     Attributes:
-        scope: the request that it was sent from; None without one.
-        write: its name.
+        receipt: as the application calls it.
+        messages: that the broker has once it comes.
     """
 
-    scope: Scope | None
-    write: WriteId
+    __slots__ = ("messages", "receipt")
+
+    def __init__(self, receipt: str, messages: list[Unconfirmed]) -> None:
+        self.receipt, self.messages = receipt, messages
 
 
 class Followed:
     """The instrumentation of one connection. Thread-safe.
+
+    A receipt's id goes to the broker as one of our own: an application may use one id for several
+    frames at once, also for frames of which we know nothing. It gets its own back.
 
     Attributes:
         datastore: in which its messages are writes.
@@ -55,27 +59,30 @@ class Followed:
         """Prepare to follow *connection*; *receipts* say that readers elsewhere have them."""
         self.datastore = datastore
         self._connection = connection
+        self._transport = connection.transport
         self._receipts = receipts
         self._publications = Publications(datastore)
-        self._awaited: dict[str, list[Sent]] = {}
-        self._transactions: dict[str, list[Sent]] = {}
+        self._awaited: dict[str, _Awaited] = {}
+        self._transactions: dict[str, list[Unconfirmed]] = {}
         self._lock = threading.Lock()
+        self._following = threading.local()
         self._plain: dict[str, Callable[..., Any]] = {
             name: getattr(connection, name) for name in _CALLS
         }
+        self._notify: Callable[..., None] = self._transport.notify
 
     def attach(self) -> None:
-        """Replace the calls of the connection, and listen to it."""
+        """Replace the calls of the connection, and hear what comes before its listeners do."""
         for name in _CALLS:
             setattr(self._connection, name, getattr(self, name))
-        self._connection.set_listener(LISTENER, self)
+        self._transport.notify = self._heard
         setattr(self._connection, ATTRIBUTE, self)
 
     def detach(self) -> None:
         """Undo :meth:`attach`."""
         for name in (*_CALLS, ATTRIBUTE):
             vars(self._connection).pop(name, None)
-        self._connection.remove_listener(LISTENER)
+        vars(self._transport).pop("notify", None)
 
     def send(
         self,
@@ -96,7 +103,11 @@ class Followed:
         receipt, transaction = given.get("receipt"), given.get("transaction")
         write = self._name(destination, confirmed=bool(receipt or transaction))
         known = {"destination": destination, **given}
-        sent = labelled(known, datastore=self.datastore, write=write)
+        self._following.on = True  # The broker takes the frames of a connection in their order.
+        try:
+            sent = labelled(known, datastore=self.datastore, write=write)
+        finally:
+            self._following.on = False
         if sent is None:
             self._left_out(write)
             sent, write = known, None
@@ -104,7 +115,7 @@ class Followed:
         if write is None:
             return self._plain["send"](destination, body, content_type, sent)
         self._warn(given)
-        message = Sent(scope_in(), write)
+        message = Unconfirmed(scope_in(), write, awaits=self._awaits)
         if transaction:
             with self._lock:
                 self._transactions.setdefault(str(transaction), []).append(message)
@@ -141,27 +152,45 @@ class Followed:
         self,
         name: str,
         arguments: tuple[Any, ...],
-        messages: list[Sent],
+        messages: list[Unconfirmed],
         receipt: Any,
         transaction: Any = None,
     ) -> Any:
         """Make a call, after which *messages* are known to be sent, or will be by *receipt*."""
-        if receipt:
-            with self._lock:
-                self._awaited[str(receipt)] = messages
+        own = self._await(receipt, arguments[-1], messages) if receipt else ""
         try:
             found = self._plain[name](*arguments)
         except BaseException as error:
             with self._lock:
-                self._awaited.pop(str(receipt), None)
+                self._awaited.pop(own, None)
                 if transaction:
                     self._transactions.pop(str(transaction), None)
             unsent = isinstance(error, stomp().exception.NotConnectedException)
             (self._refused if unsent else self._in_doubt)(messages)
             raise
         if not receipt and not transaction:
-            self._enter(messages)
+            for each in messages:
+                each.sent()
+            self._confirmed(messages)
         return found
+
+    def _await(self, receipt: Any, headers: dict[str, Any], messages: list[Unconfirmed]) -> str:
+        """Ask for a receipt of our own in *headers*, in place of *receipt*; its id."""
+        own = headers["receipt"] = uuid.uuid4().hex
+        with self._lock:
+            self._awaited[own] = _Awaited(str(receipt), messages)
+        for each in messages:
+            each.sent()
+        return own
+
+    def _awaits(self) -> bool:
+        """Whether who uses a lineage should wait for receipts.
+
+        Not for what follows over this connection, nor in the thread that takes receipts in.
+        """
+        if getattr(self._following, "on", False):
+            return False
+        return threading.current_thread() is not getattr(self._transport, "io_thread", None)
 
     def _name(self, destination: str, *, confirmed: bool) -> WriteId | None:
         """The name of the next message; None for one that nobody could wait for."""
@@ -192,49 +221,40 @@ class Followed:
         if write is not None:
             self._publications.void(write)
 
-    def _enter(self, messages: Iterable[Sent]) -> None:
-        for scope, write in messages:
-            if scope is None:
-                record_write(write)
-            else:
-                scope.append(write)
+    def _confirmed(self, messages: Iterable[Unconfirmed]) -> None:
+        for each in messages:
+            each.confirm()
 
-    def _refused(self, messages: Iterable[Sent]) -> None:
-        for _, write in messages:
-            self._publications.void(write)
+    def _refused(self, messages: Iterable[Unconfirmed]) -> None:
+        for each in messages:
+            each.refuse()
+            self._publications.void(each.write)
 
-    def _in_doubt(self, messages: Iterable[Sent]) -> None:
-        for scope, write in messages:
-            count("incomplete", self.datastore)
-            if scope is not None:
-                scope.mark_incomplete(self.datastore, "in_doubt")
-            self._publications.void(write)
+    def _in_doubt(self, messages: Iterable[Unconfirmed]) -> None:
+        for each in messages:
+            each.doubt()
+            self._publications.void(each.write)
 
-    def on_receipt(self, frame: Any) -> None:
-        """Record what a receipt is of."""
-        with self._lock:
-            messages = self._awaited.pop(str(frame.headers.get("receipt-id")), [])
-        self._enter(messages)
+    def _heard(self, frame_type: str, frame: Any = None) -> None:
+        """Take in what the broker says, and let the connection's listeners hear it."""
+        if frame_type in ("receipt", "error"):
+            own = frame.headers.get("receipt-id")
+            with self._lock:
+                awaited = self._awaited.pop(str(own), None)
+            if awaited is not None:
+                frame.headers["receipt-id"] = awaited.receipt
+                (self._confirmed if frame_type == "receipt" else self._refused)(awaited.messages)
+        elif frame_type == "disconnected":
+            self._disconnected()
+        self._notify(frame_type, frame)
 
-    def on_error(self, frame: Any) -> None:
-        """Take in a refusal."""
-        with self._lock:
-            messages = self._awaited.pop(str(frame.headers.get("receipt-id")), [])
-        self._refused(messages)
-
-    def on_disconnected(self) -> None:
+    def _disconnected(self) -> None:
         """Leave in doubt what no receipt came of; open transactions are rolled back."""
         with self._lock:
             awaited, open_ones = self._awaited, self._transactions
             self._awaited, self._transactions = {}, {}
             self._publications = Publications(self.datastore)
-        for messages in awaited.values():
-            self._in_doubt(messages)
+        for each in awaited.values():
+            self._in_doubt(each.messages)
         for messages in open_ones.values():
             self._refused(messages)
-
-    def __getattr__(self, name: str) -> Any:
-        """Ignore what else a listener is informed of."""
-        if name.startswith("on_"):
-            return lambda *_: None
-        raise AttributeError(name)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from antipode_shims.dynamodb._statements import index_of
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -39,9 +41,9 @@ def _refusal(operation: str, params: Mapping[str, Any]) -> str:
     asked = params.get("ConsistentRead")
     if asked is False:
         return f"{operation} has ConsistentRead=False: leave it out after a barrier, or say True"
-    if params.get("IndexName") and not asked:
+    if not asked and (index := params.get("IndexName") or index_of(params.get("Statement"))):
         return (
-            f"{operation} reads the index {params['IndexName']!r}: a global index is never "
+            f"{operation} reads the index {index!r}: a global index is never "
             "consistent, so read the table after a barrier; of a local one say ConsistentRead=True"
         )
     return ""

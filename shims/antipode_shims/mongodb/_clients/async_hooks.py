@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from antipode.shim import StaleRead, floor
+from antipode.shim import StaleRead, floor, heed_cancellation
 
 from .call import CALL, QUERY, Call, Rules
 from .guard import AsyncGuard, TooEarly
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from contextvars import Token
     from types import TracebackType
 
+    from antipode.shim import Floor
     from antipode_shims.mongodb._shim.base import BaseMongoShim
     from antipode_shims.mongodb._stored.lineages import StoredLineages
 
@@ -64,7 +65,7 @@ class AsyncHooks:
         async def attempt(*given: Any) -> Any:
             connection = given[1] if len(given) == 3 else given[2]  # noqa: PLR2004 - write, or read
             with self.wired(connection, bulk):
-                guard = self.guard(call, connection)
+                guard = self.guard(call, held, connection)
                 try:
                     if guard is not None and query is not None:
                         await guard.ask_first(query)
@@ -80,6 +81,9 @@ class AsyncHooks:
 
         token = CALL.set(call)
         try:
+            held = call.floor
+            if held is not None:  # asyncio alone
+                plain = heed_cancellation(plain)  # asyncio alone
             while True:
                 try:
                     result = await plain(attempt, *args, **options)
@@ -98,13 +102,12 @@ class AsyncHooks:
         """What stores and finds lineages on *connection* for one attempt."""
         return _NOTHING if self._wire is None else self._wire(connection, bulk)
 
-    def guard(self, call: Call, connection: Any) -> AsyncGuard | None:
-        """Hold reads on *connection* back, if there is a floor.
+    def guard(self, call: Call, held: Floor | None, connection: Any) -> AsyncGuard | None:
+        """Hold reads on *connection* back, if *held* says so.
 
         Raises:
             ConfigurationError: the server is a mongos, or no member of a replica set.
         """
-        held = call.floor
         if held is None:
             return None
         self.rules.check(connection)
@@ -141,7 +144,7 @@ class AsyncHeld:
         self._wired = self._hooks.wired(self._connection, self)
         self._wired.__enter__()
         try:
-            self._guard = self._hooks.guard(self.call, self._connection)
+            self._guard = self._hooks.guard(self.call, self.call.floor, self._connection)
         except BaseException as error:
             self._wired.__exit__(None, None, None)
             await self._plain.__aexit__(type(error), error, error.__traceback__)

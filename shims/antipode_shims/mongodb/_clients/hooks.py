@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from contextvars import Token
     from types import TracebackType
 
+    from antipode.shim import Floor
     from antipode_shims.mongodb._shim.base import BaseMongoShim
     from antipode_shims.mongodb._stored.lineages import StoredLineages
 
@@ -65,7 +66,7 @@ class SyncHooks:
         def attempt(*given: Any) -> Any:
             connection = given[1] if len(given) == 3 else given[2]  # noqa: PLR2004 - write, or read
             with self.wired(connection, bulk):
-                guard = self.guard(call, connection)
+                guard = self.guard(call, held, connection)
                 try:
                     if guard is not None and query is not None:
                         guard.ask_first(query)
@@ -81,6 +82,7 @@ class SyncHooks:
 
         token = CALL.set(call)
         try:
+            held = call.floor
             while True:
                 try:
                     result = plain(attempt, *args, **options)
@@ -99,13 +101,12 @@ class SyncHooks:
         """What stores and finds lineages on *connection* for one attempt."""
         return _NOTHING if self._wire is None else self._wire(connection, bulk)
 
-    def guard(self, call: Call, connection: Any) -> SyncGuard | None:
-        """Hold reads on *connection* back, if there is a floor.
+    def guard(self, call: Call, held: Floor | None, connection: Any) -> SyncGuard | None:
+        """Hold reads on *connection* back, if *held* says so.
 
         Raises:
             ConfigurationError: the server is a mongos, or no member of a replica set.
         """
-        held = call.floor
         if held is None:
             return None
         self.rules.check(connection)
@@ -142,7 +143,7 @@ class SyncHeld:
         self._wired = self._hooks.wired(self._connection, self)
         self._wired.__enter__()
         try:
-            self._guard = self._hooks.guard(self.call, self._connection)
+            self._guard = self._hooks.guard(self.call, self.call.floor, self._connection)
         except BaseException as error:
             self._wired.__exit__(None, None, None)
             self._plain.__exit__(type(error), error, error.__traceback__)

@@ -77,8 +77,8 @@ class AsyncConnection:
                 tap.reset()
             tap.sent()
             return
-        if not tap.ready:
-            await self._antipode_prepare()
+        if not tap.ready or tap.views is not None:
+            await self._antipode_ask_before(sql)
         found, held = tap.starts(sql)
         if held is not None:
             with limited(tap, held):
@@ -192,6 +192,14 @@ class AsyncConnection:
             await plain.next_result()
         self._antipode.state = 0
         self._antipode.ahead.clear()
+
+    async def _antipode_ask_before(self, sql: bytes | str) -> None:
+        """Ask what is to be known before a statement is sent."""
+        tap = self._antipode
+        if not tap.ready:
+            await self._antipode_prepare()
+        if names := tap.unseen(sql):
+            await tap.shim.converse_async(tap.viewing(names), self._antipode_ask)
 
     async def _antipode_prepare(self) -> None:
         """Find out about the server and turn tracking on, once for each session."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError
+from antipode.shim import connected_place
 from antipode_shims.mysql._endpoint.settings import ServerSettings
 from antipode_shims.mysql._position.ok_packet import AUTOCOMMIT, IN_TRANSACTION, SESSION_TRACK
 
@@ -147,6 +148,17 @@ def _of_aiomysql(connection: Any) -> ServerSettings:
             "server_public_key": connection.server_public_key,
         }
     )
+
+
+def reached(connection: Any, settings: ServerSettings) -> ServerSettings:
+    """*settings* with the address that a connection of mysqlclient shows: a file had it."""
+    where, _, how = connection.get_host_info().partition(" via ")
+    if how == "TCP/IP":
+        return settings.at(where, int(connection.port))
+    peer = connected_place(connection.fileno())
+    if peer is None:
+        return settings
+    return replace(settings, arguments={**settings.arguments, "unix_socket": peer[0]})
 
 
 def _of_mysqlclient(connection: Any) -> ServerSettings:

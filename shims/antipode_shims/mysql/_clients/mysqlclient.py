@@ -90,6 +90,8 @@ class NativeConnection:
         tap, plain = self._antipode, _plain(self, "query")
         self._antipode_before()
         sql = query.encode("utf-8", "replace") if isinstance(query, str) else bytes(query)
+        if names := tap.unseen(sql):
+            tap.shim.converse(tap.viewing(names), self._antipode_ask)
         found, held = tap.starts(sql)
         if held is not None:
             with limited(tap, held):

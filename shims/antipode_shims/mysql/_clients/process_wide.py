@@ -6,12 +6,12 @@ import functools
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from antipode.shim import ProcessWide, place_of, switchable
+from antipode.shim import ProcessWide, connected_place, place_of, switchable
 from antipode_shims._sql.promises import TABLE
 from antipode_shims.mysql._endpoint.settings import ServerSettings
 from antipode_shims.mysql._instrument import implied, share, uninstrument_connection
 
-from .detect import client_of
+from .detect import client_of, reached
 from .sqlalchemy import (
     instrument_engine,
     instrumented,
@@ -57,8 +57,11 @@ def uninstrument() -> None:
 
 def _engine_made(engine: Any) -> None:
     instrumented.close_gone()
-    if is_supported(engine) and engine not in instrumented.implied:
-        _wide.cover(engine, *_address(settings_of(engine)), partial(_take_engine, engine))
+    if not is_supported(engine) or engine in instrumented.implied:
+        return
+    settings = settings_of(engine)
+    if settings.one_server:  # Else each of its connections says where it is.
+        _wide.cover(engine, *_address(settings), partial(_take_engine, engine))
 
 
 def _take_engine(engine: Any, rule: Rule) -> None:
@@ -113,10 +116,11 @@ def _of_mysqldb(module: Any) -> None:
         _of_pymysql(module)
     else:
         _wide.replace(module.Connection, "__init__", _native)
+        _wide.see(module.Connection, _native_found)
 
 
 def _native(original: Callable[..., None]) -> Callable[..., None]:
-    """Mysqlclient keeps nothing of what it was given."""
+    """Mysqlclient keeps nothing of what it was given, and may have read it in a file."""
 
     @functools.wraps(original)
     def init(connection: Any, *args: Any, **options: Any) -> None:
@@ -129,7 +133,22 @@ def _native(original: Callable[..., None]) -> Callable[..., None]:
 
 def _native_made(connection: Any, arguments: dict[str, Any]) -> None:
     settings = ServerSettings.of(arguments)
-    _wide.cover(connection, *_address(settings), partial(_take, connection, settings))
+    if not (settings.arguments.get("host") or settings.arguments.get("unix_socket")):
+        settings = reached(connection, settings)
+    _cover_native(connection, settings)
+
+
+def _native_found(connection: Any) -> None:
+    """A connection that was made before: nobody knows its user any more."""
+    if getattr(connection, "_antipode", None) is None and connection.open:
+        _cover_native(connection, client_of(connection).settings(connection))
+
+
+def _cover_native(connection: Any, settings: ServerSettings) -> None:
+    places, database = _address(settings)
+    if (peer := connected_place(connection.fileno())) is not None:
+        places.append(peer)
+    _wide.cover(connection, places, database, partial(_take, connection, settings))
 
 
 def _of_sqlalchemy(module: Any) -> None:

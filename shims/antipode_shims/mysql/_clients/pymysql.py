@@ -136,8 +136,8 @@ class SyncConnection:
                 tap.reset()
             tap.sent()
             return
-        if not tap.ready:
-            self._antipode_prepare()
+        if not tap.ready or tap.views is not None:
+            self._antipode_ask_before(sql)
         found, held = tap.starts(sql)
         if held is not None:
             with limited(tap, held):
@@ -258,6 +258,14 @@ class SyncConnection:
             plain.next_result()
         self._antipode.state = 0
         self._antipode.ahead.clear()
+
+    def _antipode_ask_before(self, sql: bytes | str) -> None:
+        """Ask what is to be known before a statement is sent."""
+        tap = self._antipode
+        if not tap.ready:
+            self._antipode_prepare()
+        if names := tap.unseen(sql):
+            tap.shim.converse(tap.viewing(names), self._antipode_ask)
 
     def _antipode_prepare(self) -> None:
         """Find out about the server and turn tracking on, once for each session."""

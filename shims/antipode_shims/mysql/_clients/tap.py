@@ -19,7 +19,10 @@ from antipode.shim import (
     own_time,
     record_uncommitted,
     record_write,
+    scope_in,
 )
+from antipode_shims._sql.own_logs import changes_rows
+from antipode_shims._sql.texts import LONGEST
 from antipode_shims.mysql._functions import OWN, SEQUENCES, called
 from antipode_shims.mysql._position.flavor import (
     COVER,
@@ -61,6 +64,7 @@ from antipode_shims.mysql._statements import (
 
 from .cover import Cover, Gate
 from .session import Due, Session
+from .views import Views
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -91,6 +95,7 @@ _WITHIN_TRANSACTION = 1766
 _PERHAPS = frozenset({Due.PERHAPS, Due.INSIDE})
 _ASKED = _PERHAPS | {Due.SAMPLE, Due.CHECK}
 _NOTHING, _UNCOVERED = Due.NOTHING, Due.UNCOVERED
+_READS_OR_WRITES = READS | WRITES
 _FIRST = 1
 #: Where its columns come.
 COLUMNS = 2
@@ -156,6 +161,7 @@ class Tap:
             that it ends with.
         places: of the connection's pool; None where it has none that is known.
         stale_read: counts a read once it is answered, if it may be stale.
+        views: that statements read, where replies show no positions; else None.
     """
 
     __slots__ = (
@@ -186,6 +192,7 @@ class Tap:
         "stale_read",
         "state",
         "until_s",
+        "views",
     )
 
     def __init__(
@@ -212,6 +219,7 @@ class Tap:
         self.closed()
         self.session = Session(status=status, tracked=tracked, told=self._told)
         self.renewed()
+        self.views = None if tracked else Views()
         self.facts: Facts | None = None
         self.ready = False
         self.state = 0
@@ -291,6 +299,21 @@ class Tap:
             "; ".join(lacking),
         )
 
+    def unseen(self, sql: bytes | bytearray | str) -> list[bytes]:
+        """The names that a statement reads and that are to be asked about first.
+
+        Only where its reply will show no position, for a view may write.
+        """
+        if self.views is None or scope_in() is None:
+            return []
+        text = sql.encode("utf-8", "replace") if isinstance(sql, str) else bytes(sql)
+        return self.views.unknown(text) if meaning(text) & _READS_OR_WRITES == READS else []
+
+    def viewing(self, names: Sequence[bytes]) -> Asking[None]:
+        """Ask what *names* stand for."""
+        if self.views is not None:
+            yield from self.views.asking(names, self.known().flavor, self.shim.readonly_functions)
+
     @own_time
     def starts(self, sql: bytes | bytearray | str) -> tuple[int, Floor | None]:
         """What a statement may do, and what it has to wait for.
@@ -300,6 +323,8 @@ class Tap:
                 be read.
         """
         self.stale_read.failed()
+        if sql[LONGEST : LONGEST + 1]:
+            sql = sql[: LONGEST + 1]
         if type(sql) is not bytes:
             sql = sql.encode("utf-8", "replace") if isinstance(sql, str) else bytes(sql)
         found = meaning(sql)
@@ -311,10 +336,11 @@ class Tap:
             self.ready = False  # Asked for again after it.
         if found & ASSIGNS:
             self._assigns = True
-        if found & CALLS:
-            found = self._calling(sql, found)
+        if found & CALLS or self.views is not None:
+            found = self._hidden(sql, found)
         if found & READS:
-            held = floor(self.shim, who=self, stale=self.stale_read)
+            changes = bool(found & WRITES) and changes_rows(sql)
+            held = floor(self.shim, changes=changes, who=self, stale=self.stale_read)
         elif found & (NESTS | OPENS):
             found, held = self._first(sql, found)
         else:
@@ -323,9 +349,22 @@ class Tap:
             self.shim.require(self.known())
         return found, held
 
+    def _hidden(self, sql: bytes, found: int) -> int:
+        """The same, with what functions may write, and views where replies show no positions."""
+        if found & CALLS:
+            found = self._calling(sql, found)
+        views = self.views
+        if views is None:
+            return found
+        if found & DDL == DDL or found & TEMPORARY:
+            views.forget()
+        elif found & _READS_OR_WRITES == READS and views.may_write(sql) and scope_in() is not None:
+            return found | WRITES | CALLS  # Outside of a request nobody was asked.
+        return found
+
     def _calling(self, sql: bytes, found: int) -> int:
         """The same for what calls functions: one that is not known may write."""
-        names = called(sql) - OWN[self.known().flavor] - self.shim.readonly_functions
+        names = called(sql[:LONGEST]) - OWN[self.known().flavor] - self.shim.readonly_functions
         if not names:
             return found & ~CALLS
         if unknown := names - SEQUENCES:

@@ -25,7 +25,7 @@ _KEPT = frozenset(
     """
     host port user password unix_socket ssl ssl_ca ssl_capath ssl_cert ssl_key ssl_disabled
     ssl_verify_cert ssl_verify_identity ssl_key_password server_public_key bind_address
-    program_name
+    program_name read_default_file read_default_group
     """.split()  # noqa: SIM905 - a table that is read by eye
 )
 #: Names of the same by other clients.

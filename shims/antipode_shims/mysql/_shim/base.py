@@ -15,6 +15,7 @@ from antipode.shim import (
     mark_incomplete,
     shims_of,
 )
+from antipode_shims._sql.own_logs import own_logs
 from antipode_shims._sql.promises import TABLE
 from antipode_shims.mysql._endpoint.caveat import caveat
 from antipode_shims.mysql._endpoint.endpoint import MySQLEndpoint
@@ -92,7 +93,7 @@ class BaseMySQLShim(ServerShim):
         self.problems: tuple[str, ...] = ()
         self.proxied = ""
         self._runs = Runs()
-        self.own_logs: set[str] = set()
+        self.own_logs = own_logs(datastore, settings.where)
         self._upstream = Upstream()
 
     def open_endpoint(self, *, timeout_s: float) -> Endpoint:

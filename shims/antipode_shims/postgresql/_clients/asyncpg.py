@@ -16,10 +16,16 @@ from typing import TYPE_CHECKING, Any
 import asyncpg
 
 from antipode_shims.postgresql._endpoint import backend_of
-from antipode_shims.postgresql._look import BEFORE_COMMIT, SAMPLE, Refused, converse_async
+from antipode_shims.postgresql._look import (
+    BEFORE_COMMIT,
+    NOTICES,
+    SAMPLE,
+    Refused,
+    converse_async,
+)
 from antipode_shims.postgresql._statements import READS
 
-from .holding import LATE_S, AsyncHolding, Call, Late
+from .holding import LATE_S, AsyncHolding, Call, Late, clients_own
 from .tap import Commit, Session, Verdict, commit_of
 
 if TYPE_CHECKING:
@@ -33,8 +39,16 @@ if TYPE_CHECKING:
 #: What the client raises of a server's error, and of a call that it did not send.
 ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
 _REFUSALS = (asyncpg.PostgresError, asyncpg.InterfaceError)
+#: What the server may say of the language of the notices, where it was taken away meanwhile.
+_UNTOLD = (asyncpg.InsufficientPrivilegeError, asyncpg.UndefinedObjectError)
+#: An error of the source of rows ends their copy, which the server undoes; one of these may be of
+#: the connection.
+_UNDOING = Exception
+_UNKNOWN = (asyncio.TimeoutError, OSError)
 _COMMITS = frozenset(["COMMIT", "COMMIT;"])
 _HEARD = "antipode "
+#: Fails in a transaction that failed, and takes no snapshot in one that did not.
+_STANDS = "SHOW transaction_isolation"
 #: How statements begin that let a session forget what is prepared.
 _FORGETS = ("DEALLOC", "DISCARD")
 #: How many questions stay prepared; those for promises are never the same.
@@ -54,12 +68,20 @@ _COMMITTING = "; ".join(
 
 
 class Observer:
-    """Stands before the protocol of one connection."""
+    """Stands before the protocol of one connection.
+
+    Attributes:
+        failed: whether the open transaction failed; None after an error, until the server is asked:
+            the client raises the same errors for values that it never sent, and keeps what the
+            server says of the session to itself.
+        apart: whether what is asked about a commit goes in packets of its own.
+    """
 
     def __init__(self, plain: Any, connection: Any) -> None:
         """Of *connection*, whose protocol is *plain*."""
         self.plain = plain
-        self.failed = False
+        self.failed: bool | None = False
+        self.apart = False
         self.asked: dict[str, Any] = {}
         self._connection = weakref.ref(connection)
 
@@ -84,7 +106,8 @@ class Observer:
 
     def _together(self, connection: Any) -> bool:
         session = connection._antipode_session()  # noqa: SLF001
-        return session is Session.OPEN and not connection._antipode_standby()  # noqa: SLF001
+        alone = self.apart or connection._antipode_standby()  # noqa: SLF001
+        return session is Session.OPEN and not alone
 
     async def _commit(self, connection: Any, *args: Any, **options: Any) -> str:
         """Commit, and ask, in one packet."""
@@ -92,6 +115,9 @@ class Observer:
         heard = _hearing[connection] = []
         try:
             await self.plain.query(_COMMITTING, *args, **options)
+        except _UNTOLD:
+            tap.shim.notices = None
+            raise
         finally:
             del _hearing[connection]
         if heard:
@@ -102,9 +128,18 @@ class Observer:
     async def prepare(self, stmt_name: str, query: str, *args: Any, **options: Any) -> Any:
         """A statement is parsed, which takes the snapshot of its transaction."""
         connection: Any = self._connection()
-        if not connection._antipode.own:  # noqa: SLF001
+        if connection._antipode.own:  # noqa: SLF001
+            return await self.plain.prepare(stmt_name, query, *args, **options)
+        await self._ask_how_it_stands(query)
+        try:
             await connection._antipode_before_parse(query)  # noqa: SLF001
-        return await self.plain.prepare(stmt_name, query, *args, **options)
+            return await self.plain.prepare(stmt_name, query, *args, **options)
+        except Refused as refused:
+            self._erred()
+            raise clients_own(refused) from None
+        except BaseException:
+            self._erred()
+            raise
 
     async def bind_execute(self, state: Any, *args: Any, **options: Any) -> Any:
         """A prepared statement."""
@@ -130,38 +165,82 @@ class Observer:
 
     async def copy_in(self, statement: str, *args: Any, **options: Any) -> Any:
         """Rows are copied in."""
-        return await self._call(statement, lambda: self.plain.copy_in(statement, *args, **options))
+        return await self._call(
+            statement, lambda: self.plain.copy_in(statement, *args, **options), fed=True
+        )
 
     async def copy_out(self, statement: str, *args: Any, **options: Any) -> Any:
         """Rows are copied out."""
         return await self._call(statement, lambda: self.plain.copy_out(statement, *args, **options))
 
-    async def _call(self, sql: str, send: Callable[[], Awaitable[Any]]) -> Any:
-        """Hold *sql* back before, record what it committed after."""
+    async def _call(
+        self, sql: str, send: Callable[[], Awaitable[Any]], *, fed: bool = False
+    ) -> Any:
+        """Hold *sql* back before, record what it committed after; *fed* by the application."""
         connection: Any = self._connection()
         tap = connection._antipode  # noqa: SLF001
         if tap.own:
             return await send()
         if sql.lstrip()[:7].upper() in _FORGETS:
             self.asked.clear()
+        await self._ask_how_it_stands(sql)
         before = tap.pending
         try:
             await connection._antipode_hold(Call(sql))  # noqa: SLF001
+            session = connection._antipode_session()  # noqa: SLF001
+            if not (tap.shim.notices and sql in _COMMITS) and tap.commits_open(session):
+                await self._ask_before(sql, connection)
+        except Refused as refused:
+            self._erred()
+            connection._antipode_unsent(before)  # noqa: SLF001
+            raise clients_own(refused) from None
         except BaseException:
             connection._antipode_unsent(before)  # noqa: SLF001
             raise
-        session = connection._antipode_session()  # noqa: SLF001
-        if sql not in _COMMITS and tap.commits_open(session):
-            tap.commit = commit_of(await connection._antipode_ask(BEFORE_COMMIT))  # noqa: SLF001
         try:
             found = await send()
         except BaseException as error:
-            self.failed = self.plain.is_in_transaction()
-            await connection._antipode_settle(connection._antipode_left(error, ""), ERRORS)  # noqa: SLF001
+            self._erred()
+            undone = isinstance(error, _UNDOING if fed else _REFUSALS)
+            undone = undone and not isinstance(error, _UNKNOWN)
+            left = connection._antipode_left(error, "", undone=undone)  # noqa: SLF001
+            await connection._antipode_settle(left, ERRORS)  # noqa: SLF001
             raise
         self.failed = False
         await connection._antipode_settle(connection._antipode_left(None, _tag(found)), ERRORS)  # noqa: SLF001
         return found
+
+    async def _ask_before(self, sql: str, connection: Any) -> None:
+        """Ask before *sql* commits what its packet cannot ask."""
+        tap = connection._antipode  # noqa: SLF001
+        if sql in _COMMITS:
+            if connection._antipode_standby():  # noqa: SLF001
+                return
+            if tap.shim.notices is None:
+                tap.shim.notices = (await connection._antipode_ask(NOTICES))[0]["may"] == "t"  # noqa: SLF001
+            self.apart = not tap.shim.notices
+            if not self.apart:
+                return
+        tap.commit = commit_of(await connection._antipode_ask(BEFORE_COMMIT))  # noqa: SLF001
+
+    def _erred(self) -> None:
+        """A call ended in an error, of the server's or of the client's own."""
+        self.failed = False if not self.plain.is_in_transaction() else self.failed or None
+
+    async def _ask_how_it_stands(self, sql: str) -> None:
+        """Learn before *sql*, after an error in a transaction, whether that has failed.
+
+        One round trip; none before the ROLLBACK that mostly follows, which is right for both.
+        """
+        alone = ";" not in sql.rstrip("; \t\r\n")
+        if self.failed is not None or (alone and sql.lstrip()[:8].upper() == "ROLLBACK"):
+            return
+        try:
+            await self.plain.query(_STANDS, None)
+        except asyncpg.InFailedSQLTransactionError:
+            self.failed = True
+        else:
+            self.failed = False
 
 
 def _tag(found: Any) -> str:
@@ -305,12 +384,18 @@ class AsyncpgConnection(AsyncHolding):
             tap.until_s = None
             tap.stale_read.failed()  # It is counted once it is executed.
 
-    def _antipode_left(self, error: BaseException | None, tag: str) -> Any:
-        """What is left to ask now that a call is over; None for nothing."""
+    def _antipode_left(self, error: BaseException | None, tag: str, *, undone: bool = False) -> Any:
+        """What is left to ask now that a call is over; None for nothing.
+
+        Args:
+            error: that it ended with.
+            tag: what the server says it did.
+            undone: whether the server is known to have done nothing of what ended so.
+        """
         tap = self._antipode
         session = self._antipode_session()
         self._antipode_ended(error)
-        if session is Session.LOST or (error is not None and not isinstance(error, _REFUSALS)):
+        if session is Session.LOST or (error is not None and not undone):
             tap.lost()  # Also of a call that was given up: it may be over there.
             return None
         if not tap.pending:

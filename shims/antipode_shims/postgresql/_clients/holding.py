@@ -22,6 +22,8 @@ Errors = type[Exception] | tuple[type[Exception], ...]
 _UNPROVED = (Read, Refused, Unreachable)
 #: Seconds after the floor's time within which the last poll may be answered.
 LATE_S = 0.25
+#: Why a write that is committed has no position.
+GIVEN_UP = "its call was given up while that was asked for"
 
 
 class Late(Exception):  # noqa: N818 - an answer
@@ -35,11 +37,23 @@ class Call(NamedTuple):
         sql: the statement; None where it cannot be read.
         cursor: that sends it; None for the connection itself.
         opens: whether it begins a transaction on its own.
+        reads_by: the name of the cursor of the server that it declares or reads; empty for one
+            that only its text names.
     """
 
     sql: str | None
     cursor: Any = None
     opens: bool = False
+    reads_by: str = ""
+
+
+def clients_own(refused: Refused) -> BaseException:
+    """The client's error for a question that was refused in the application's transaction.
+
+    That has failed by it, or the session has ended: the application's own statement would have met
+    the same error.
+    """
+    return refused.__cause__ or refused
 
 
 class Holding:
@@ -92,12 +106,15 @@ class SyncHolding(Holding):
         _antipode_ask: Callable[[str], Rows]
 
     def _antipode_settle(self, steps: Asking[None] | None, errors: Errors) -> None:
-        """Ask what is left; *errors* of the client's mark the write."""
+        """Ask what is left; what ends that marks the write. *errors* of the client end here."""
         if steps is not None:
             try:
                 converse(steps, self._antipode_ask)
             except errors as lost:
                 self._antipode.shim.unsampled(str(lost))
+            except BaseException:  # An interrupt: what is committed stays so.
+                self._antipode.shim.unsampled(GIVEN_UP)
+                raise
 
     def _antipode_hold(self, call: Call) -> None:
         """Wait until the statement of *call* may be sent.
@@ -108,10 +125,11 @@ class SyncHolding(Holding):
             ConfigurationError: it has to wait, and another server may be read than is asked.
         """
         tap, session = self._antipode, self._antipode_session()
-        found, held = tap.starts(call.sql, session, opens=call.opens)
+        piped = self._antipode_busy()
+        tap.reads_by = call.reads_by
+        found, held = tap.starts(call.sql, session, opens=call.opens, piped=piped)
         if held is None or session is Session.LOST:
             return
-        piped = self._antipode_busy()
         verdict = tap.judge(held, found, session, piped=piped)
         tap.until_s = time.monotonic() + held.poll_s + LATE_S
         try:
@@ -138,7 +156,7 @@ class SyncHolding(Holding):
 
         def look(timeout_s: float) -> Observation:
             tap.until_s = time.monotonic() + timeout_s + LATE_S
-            steps = tap.look(held, self._antipode_backend().pid)
+            steps = tap.look(held, self._antipode_backend().pid, self._antipode_session)
             seen[:] = [converse(steps, self._antipode_ask)]
             return seen[0]
 
@@ -180,13 +198,17 @@ class AsyncHolding(Holding):
                 await converse_async(steps, self._antipode_ask)
             except errors as lost:
                 self._antipode.shim.unsampled(str(lost))
+            except BaseException:  # A cancellation: what is committed stays so.
+                self._antipode.shim.unsampled(GIVEN_UP)
+                raise
 
     async def _antipode_hold(self, call: Call) -> None:
         tap, session = self._antipode, self._antipode_session()
-        found, held = tap.starts(call.sql, session, opens=call.opens)
+        piped = self._antipode_busy()
+        tap.reads_by = call.reads_by
+        found, held = tap.starts(call.sql, session, opens=call.opens, piped=piped)
         if held is None or session is Session.LOST:
             return
-        piped = self._antipode_busy()
         verdict = tap.judge(held, found, session, piped=piped)
         tap.until_s = time.monotonic() + held.poll_s + LATE_S
         try:
@@ -214,7 +236,7 @@ class AsyncHolding(Holding):
 
         async def look(timeout_s: float) -> Observation:
             tap.until_s = time.monotonic() + timeout_s + LATE_S
-            steps = tap.look(held, self._antipode_backend().pid)
+            steps = tap.look(held, self._antipode_backend().pid, self._antipode_session)
             seen[:] = [await converse_async(steps, self._antipode_ask)]
             return seen[0]
 

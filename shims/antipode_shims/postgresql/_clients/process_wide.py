@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import weakref
-from functools import partial
+from functools import partial, wraps
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from antipode.shim import ProcessWide, place_of, switchable
+from antipode.shim import ProcessWide, connected_place, place_of, switchable
 from antipode_shims.postgresql._instrument import (
     close_unused,
     implied,
@@ -22,6 +24,8 @@ from .sqlalchemy import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from antipode.shim import Datastores, Rule
     from antipode_shims.postgresql._endpoint import ServerSettings
 
@@ -35,10 +39,11 @@ def instrument(datastores: Datastores | None = None) -> None:
     """Instrument every connection whose address a rule names, made before or later. Idempotent.
 
     So the connections that frameworks make are instrumented: engines of SQLAlchemy as by
-    :func:`instrument_engine`, Django's, those of pools and all others of psycopg 3 as by
-    :func:`instrument_connection`, with ``datastore`` and ``reads_from``. What a call for one
-    engine, alias or connection says goes before the rules. Connections to other addresses stay as
-    they are.
+    :func:`instrument_engine`, Django's, those of pools and all others of psycopg 3, asyncpg and
+    psycopg2 as by :func:`instrument_connection`, with ``datastore`` and ``reads_from``. What a call
+    for one engine, alias or connection says goes before the rules. Connections to other addresses
+    stay as they are, and so do those of psycopg2 that were made before, that are made by a function
+    (``connection_factory=``) or with ``async_=1``.
 
     Args:
         datastores: rules for this store, such as ``{"shop": ["postgresql://db:5432",
@@ -64,8 +69,12 @@ def uninstrument() -> None:
 def _engine_made(engine: Any) -> None:
     instrumented.close_gone()
     close_unused(*_shims)
-    if is_supported(engine) and engine not in instrumented.implied:
-        _wide.cover(engine, *_address(settings_of(engine)), partial(_take_engine, engine))
+    if not is_supported(engine) or engine in instrumented.implied:
+        return
+    settings = settings_of(engine)
+    # Where its URL names no host, each of psycopg's connections says where it is.
+    if settings.one_server or engine.dialect.driver != "psycopg":
+        _wide.cover(engine, *_address(settings), partial(_take_engine, engine))
 
 
 def _take_engine(engine: Any, rule: Rule) -> None:
@@ -74,11 +83,45 @@ def _take_engine(engine: Any, rule: Rule) -> None:
 
 
 def _connected(connection: Any) -> None:
-    """A connection of psycopg is made: it is open by then."""
+    """A connection of psycopg or psycopg2 is made: it is open by then."""
     if getattr(connection, "_antipode", None) is None and not connection.closed:
         info = connection.info
         where = place_of_host(info.host, info.port)
-        _wide.cover(connection, [where], info.dbname, partial(_take, connection))
+        peer = connected_place(connection.fileno())
+        _wide.cover(connection, [where], info.dbname, partial(_take, connection), peer=peer)
+
+
+def _connected_asyncpg(connection: Any) -> None:
+    """A connection of asyncpg is made: it is open by then."""
+    if hasattr(type(connection), "_antipode") or connection.is_closed():
+        return
+    address = connection._addr  # noqa: SLF001
+    if isinstance(address, tuple):
+        where = place_of_host(*address)
+    else:  # A socket in the folder that libpq calls the host.
+        where = str(PurePosixPath(address).parent), 0
+    socket = connection._transport.get_extra_info("socket")  # noqa: SLF001
+    peer = connected_place(socket.fileno())
+    database = connection._params.database  # noqa: SLF001
+    _wide.cover(connection, [where], database, partial(_take, connection), peer=peer)
+
+
+def _connecting(original: Callable[..., Any]) -> Callable[..., Any]:
+    """What stands before ``psycopg2.connect()``, which chooses the class of a connection."""
+
+    @wraps(original)
+    def connect(
+        dsn: Any = None, connection_factory: Any = None, cursor_factory: Any = None, **options: Any
+    ) -> Any:
+        if _wide.on and not (options.get("async") or options.get("async_")):
+            native: Any = importlib.import_module("antipode_shims.postgresql._clients.psycopg2")
+            base = connection_factory or native.plain_connections()
+            connection_factory = native.connections(base) if isinstance(base, type) else base
+        connection = original(dsn, connection_factory, cursor_factory, **options)
+        _wide.quietly(_connected, connection)
+        return connection
+
+    return connect
 
 
 def _take(connection: Any, rule: Rule) -> None:
@@ -110,6 +153,14 @@ def _of_psycopg(module: Any) -> None:
         _wide.after(kind, "__init__", _connected)
 
 
+def _of_asyncpg(module: Any) -> None:
+    _wide.after(module.Connection, "__init__", _connected_asyncpg)
+
+
+def _of_psycopg2(module: Any) -> None:
+    _wide.replace(module, "connect", _connecting)
+
+
 def _of_sqlalchemy(module: Any) -> None:
     from sqlalchemy.engine.interfaces import Dialect
 
@@ -123,5 +174,7 @@ _wide = ProcessWide(
         # First: their connections are instrumented with them.
         "sqlalchemy.engine.base": _of_sqlalchemy,
         "psycopg": _of_psycopg,
+        "asyncpg": _of_asyncpg,
+        "psycopg2": _of_psycopg2,
     },
 )

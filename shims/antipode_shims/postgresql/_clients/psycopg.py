@@ -8,15 +8,17 @@ with its questions in one packet. Import only where psycopg is.
 from __future__ import annotations
 
 import time
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import psycopg
 from psycopg import generators, pq, sql
 
+from antipode_shims._sql.texts import text_of
 from antipode_shims.postgresql._endpoint import backend, refusal, rows_of
-from antipode_shims.postgresql._look import BEFORE_COMMIT, SAMPLE
+from antipode_shims.postgresql._look import BEFORE_COMMIT, SAMPLE, Refused
 
-from .holding import AsyncHolding, Call, Late, SyncHolding
+from .holding import AsyncHolding, Call, Late, SyncHolding, clients_own
 from .tap import Commit, Session, commit_of
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ _SESSIONS = {
     pq.TransactionStatus.ACTIVE: Session.BUSY,
     pq.TransactionStatus.UNKNOWN: Session.LOST,
 }
+_ACTIVE = pq.TransactionStatus.ACTIVE
 _FATAL = pq.ExecStatus.FATAL_ERROR
 _ON = b"on"
 #: In one packet: whether the transaction wrote, its commit, the position of that.
@@ -49,9 +52,37 @@ _TEXTS = {
     "_declare_gen": "query",
     "_start_copy_gen": "statement",
 }
+#: What encodes the values of a statement, and the generators that send nothing but a BEGIN before.
+_ENCODES = frozenset({"_convert_query", "_query2pg"})
+_ONE_STATEMENT = frozenset({"_execute_gen", "_stream_send_gen", "_declare_gen"})
 _PIPELINES = psycopg.Pipeline, psycopg.AsyncPipeline
 _BLOCKS = (*_PIPELINES, psycopg.Transaction, psycopg.AsyncTransaction)
 _FETCHES = frozenset({"_fetch_gen", "_scroll_gen"})
+#: Generators of a connection that end with a Sync where it is in a pipeline.
+_SYNC_LAST = frozenset({"_commit_gen", "_rollback_gen", "_tpc_prepare_gen"})
+
+
+class Piped(Enum):
+    """What a call does to the transaction that a pipeline has between two Syncs."""
+
+    #: It sends none of its commands, or only asks for the replies to those that were sent.
+    NOTHING = "nothing"
+    SENDS = "sends"
+    #: It ends with a Sync, which commits all since the last one, or undoes all.
+    ENDS = "ends"
+
+
+def piped_by(connection: Any, gen: Any) -> Piped:
+    """What *gen* does in the pipeline of *connection*."""
+    code = getattr(gen, "gi_code", None)
+    name = "" if code is None else code.co_name
+    owner = gen.gi_frame.f_locals.get("self") if code is not None else None
+    if not isinstance(owner, _PIPELINES):
+        return Piped.ENDS if name in _SYNC_LAST and owner is connection else Piped.SENDS
+    if name == "_enter_gen":  # Another block in one that has sent something sends a Sync.
+        sent = owner.command_queue or owner.pgconn.transaction_status == _ACTIVE
+        return Piped.ENDS if owner.level and sent else Piped.NOTHING
+    return Piped.NOTHING if name in _FETCHES else Piped.ENDS
 
 
 def call_of(connection: Any, gen: Any) -> Call | None:
@@ -63,10 +94,12 @@ def call_of(connection: Any, gen: Any) -> Call | None:
         cursor = given.get("self")
         text = _text(connection, given.get(_TEXTS[name]))
         if name == "_declare_gen" and text is not None:
-            text = f"DECLARE c CURSOR FOR {text}"
-        return Call(text, cursor, opens=not connection._autocommit)  # noqa: SLF001 - its lock is held
+            hold = " WITH HOLD" if cursor.withhold else ""
+            text = f"DECLARE c CURSOR{hold} FOR {text}"
+        opens = not connection._autocommit  # noqa: SLF001 - its lock is held
+        return Call(text, cursor, opens=opens, reads_by=getattr(cursor, "name", ""))
     if name in _FETCHES and not isinstance(gen.gi_frame.f_locals.get("self"), _PIPELINES):
-        return Call("FETCH c")
+        return Call("FETCH c", reads_by=getattr(gen.gi_frame.f_locals.get("self"), "name", ""))
     if name == "_enter_gen":
         owner = gen.gi_frame.f_locals.get("self")
         if isinstance(owner, _BLOCKS):
@@ -81,12 +114,21 @@ def _text(connection: Any, query: Any) -> str | None:
         return query
     try:
         if isinstance(query, bytes):
-            return query.decode()
+            return text_of(query)
         if isinstance(query, sql.Composable):
             return query.as_string(connection)
     except Exception:  # noqa: BLE001 - the client raises it when it sends the statement
         return None
     return None
+
+
+def _is_unsent(error: BaseException) -> bool:
+    """Whether *error* came while the values of one statement were encoded, before it was sent."""
+    trace, names = error.__traceback__, []
+    while trace is not None:
+        names.append(trace.tb_frame.f_code.co_name)
+        trace = trace.tb_next
+    return not (_ENCODES.isdisjoint(names) or _ONE_STATEMENT.isdisjoint(names))
 
 
 class Shared(Generic[RowT]):
@@ -97,6 +139,9 @@ class Shared(Generic[RowT]):
     """
 
     _antipode: Tap
+    #: How the transaction stands that a pipeline has between two Syncs. Whatever is asked would end
+    #: it, and libpq does not show it once its replies were fetched.
+    _antipode_between = Session.IDLE
     pgconn: Any
     info: Any
     _pipeline: Any
@@ -168,10 +213,15 @@ class Shared(Generic[RowT]):
         return bool(self.pgconn.parameter_status(b"in_hot_standby") == _ON)
 
     def _antipode_busy(self) -> bool:
-        """Whether replies of the application's are still to come."""
+        """Whether replies of the application's are still to come, or the Sync of a pipeline."""
         pipeline = self._pipeline
-        queued = pipeline is not None and (pipeline.command_queue or pipeline.result_queue)
-        return bool(queued or self.pgconn.transaction_status == pq.TransactionStatus.ACTIVE)
+        if pipeline is not None and (
+            pipeline.command_queue
+            or pipeline.result_queue
+            or self._antipode_between is not Session.IDLE
+        ):
+            return True
+        return bool(self.pgconn.transaction_status == _ACTIVE)
 
     def _antipode_asking(self, text: str) -> Generator[Any, Any, Rows]:
         """Send a question of the library's own, and receive its rows.
@@ -211,12 +261,34 @@ class Shared(Generic[RowT]):
             and not self._antipode_standby()
         )
 
-    def _antipode_left(self, error: BaseException | None, call: Call | None) -> Any:
-        """What is left to ask now that a call is over; None for nothing."""
+    def _antipode_piped(self, piped: Piped, error: BaseException | None) -> bool:
+        """A call in a pipeline is over; whether one since the last Sync has failed."""
+        failed = error is not None or self._antipode_between is Session.FAILED
+        if piped is Piped.ENDS:
+            self._antipode_between = Session.IDLE
+        elif failed:
+            self._antipode_between = Session.FAILED
+        elif piped is Piped.SENDS:
+            self._antipode_between = Session.OPEN
+        return failed
+
+    def _antipode_left(
+        self, error: BaseException | None, call: Call | None, piped: Piped | None
+    ) -> Any:
+        """What is left to ask now that a call is over; None for nothing.
+
+        Args:
+            error: that it ended with.
+            call: what it sent of the application's.
+            piped: what it did in a pipeline; None outside of one.
+        """
         tap = self._antipode
+        failed = error is not None if piped is None else self._antipode_piped(piped, error)
         session = self._antipode_session()
         self._antipode_ended(error)
-        if session is Session.LOST or (error is not None and not isinstance(error, psycopg.Error)):
+        if error is not None and piped is None and _is_unsent(error):
+            tap.unsent()
+        elif session is Session.LOST or not (error is None or isinstance(error, psycopg.Error)):
             tap.lost()  # Also of a call that was given up: it may be over there.
             return None
         if not tap.pending or self._antipode_busy():
@@ -225,7 +297,7 @@ class Shared(Generic[RowT]):
         if call is not None and call.cursor is not None and error is None:
             tag = call.cursor.statusmessage or ""
         standby = self._antipode_standby()
-        return tap.settled(session, failed=error is not None, tag=tag, standby=standby)
+        return tap.settled(session, failed=failed, tag=tag, standby=standby)
 
     def _antipode_end(self) -> None:
         """Close the connection."""
@@ -263,17 +335,21 @@ class SyncConnection(Shared[RowT], SyncHolding):
             before = tap.pending
             try:
                 self._antipode_hold(call)
+                if self._antipode_asks_commit(call):
+                    tap.commit = commit_of(self._antipode_ask(BEFORE_COMMIT))
+            except Refused as refused:
+                self._antipode_unsent(before)
+                raise clients_own(refused) from None
             except BaseException:
                 self._antipode_unsent(before)
                 raise
-            if self._antipode_asks_commit(call):
-                tap.commit = commit_of(self._antipode_ask(BEFORE_COMMIT))
+        piped = None if self._pipeline is None else piped_by(self, gen)
         try:
             found = plain.wait(gen, *args, **options)
         except BaseException as error:
-            self._antipode_settle(self._antipode_left(error, call), psycopg.Error)
+            self._antipode_settle(self._antipode_left(error, call, piped), psycopg.Error)
             raise
-        self._antipode_settle(self._antipode_left(None, call), psycopg.Error)
+        self._antipode_settle(self._antipode_left(None, call, piped), psycopg.Error)
         return found
 
     def _antipode_ask(self, text: str) -> Rows:
@@ -307,17 +383,21 @@ class AsyncConnection(Shared[RowT], AsyncHolding):
             before = tap.pending
             try:
                 await self._antipode_hold(call)
+                if self._antipode_asks_commit(call):
+                    tap.commit = commit_of(await self._antipode_ask(BEFORE_COMMIT))
+            except Refused as refused:
+                self._antipode_unsent(before)
+                raise clients_own(refused) from None
             except BaseException:
                 self._antipode_unsent(before)
                 raise
-            if self._antipode_asks_commit(call):
-                tap.commit = commit_of(await self._antipode_ask(BEFORE_COMMIT))
+        piped = None if self._pipeline is None else piped_by(self, gen)
         try:
             found = await plain.wait(gen, *args, **options)
         except BaseException as error:
-            await self._antipode_settle(self._antipode_left(error, call), psycopg.Error)
+            await self._antipode_settle(self._antipode_left(error, call, piped), psycopg.Error)
             raise
-        await self._antipode_settle(self._antipode_left(None, call), psycopg.Error)
+        await self._antipode_settle(self._antipode_left(None, call, piped), psycopg.Error)
         return found
 
     async def _antipode_ask(self, text: str) -> Rows:

@@ -19,10 +19,13 @@ import psycopg2
 from psycopg2 import extensions, sql
 
 from antipode import ConfigurationError
+from antipode_shims._sql.texts import text_of
 from antipode_shims.postgresql._endpoint import backend
 from antipode_shims.postgresql._look import BEFORE_COMMIT, SAMPLE, Refused
+from antipode_shims.postgresql._statements import COMMITS_INSIDE
 
-from .holding import Call, Late, SyncHolding
+from .holding import Call, Late, SyncHolding, clients_own
+from .psycopg2_lobject import opened
 from .tap import Commit, Session, commit_of
 
 if TYPE_CHECKING:
@@ -56,8 +59,10 @@ class NativeConnection(SyncHolding):
     """Mixed into the class of connections that can be instrumented; plain without a tap."""
 
     if TYPE_CHECKING:
+        async_: int
         autocommit: bool
         closed: int
+        notices: Any
         status: int
 
     _antipode: Tap | None = None
@@ -93,6 +98,9 @@ class NativeConnection(SyncHolding):
     def commit(self) -> None:
         """Commit, and ask, in one packet."""
         plain: Any = super()
+        if self.status == extensions.STATUS_READY:
+            plain.commit()  # It sends nothing, though a BEGIN of the application's may be open.
+            return
         together = (
             self._antipode is not None
             and not self._antipode.own
@@ -110,8 +118,11 @@ class NativeConnection(SyncHolding):
         try:
             row = self._antipode_rows(_COMMITTING)[0]
         except BaseException:
+            # The server has; the client shall know, and nobody hear that there is no transaction.
+            heard, self.notices = self.notices, []
             with contextlib.suppress(psycopg2.Error):
-                plain.rollback()  # The server has; the client shall know.
+                plain.rollback()
+            self.notices = heard
             raise
         xid, synchronous = (row["before"] or "- on").split(" ")
         before = commit_of([{"xid": None if xid == "-" else xid, "synchronous": synchronous}])
@@ -122,6 +133,9 @@ class NativeConnection(SyncHolding):
     def rollback(self) -> None:
         """Roll back."""
         plain: Any = super()
+        if self.status == extensions.STATUS_READY:
+            plain.rollback()  # As above.
+            return
         self._antipode_call("ROLLBACK", plain.rollback)
 
     def reset(self) -> None:
@@ -172,37 +186,46 @@ class NativeConnection(SyncHolding):
         send: Callable[[], Any],
         *,
         cursor: Any = None,
+        reads_by: str = "",
         commits: bool = False,
     ) -> Any:
         """Hold a call back before, record what it committed after; threads may share it."""
         if self._antipode is None:
             return send()
         with self._antipode_lock:
-            return self._antipode_observed(text, send, cursor=cursor, commits=commits)
+            opens = bool(cursor is not None or reads_by) and self._antipode_opens()
+            call = Call(text, cursor, opens=opens, reads_by=reads_by)
+            return self._antipode_observed(call, send, commits=commits)
 
-    def _antipode_observed(
-        self, text: str | None, send: Callable[[], Any], *, cursor: Any, commits: bool
-    ) -> Any:
+    def _antipode_observed(self, call: Call, send: Callable[[], Any], *, commits: bool) -> Any:
         tap = self._antipode
         if tap is None or tap.own:
             return send()
         before = tap.pending
-        opens = cursor is not None and self._antipode_opens()
         try:
-            self._antipode_hold(Call(text, cursor, opens=opens))
+            self._antipode_hold(call)
+            if not commits and tap.commits_open(self._antipode_session()):
+                tap.commit = commit_of(self._antipode_ask(BEFORE_COMMIT))
+        except Refused as refused:
+            self._antipode_unsent(before)
+            raise clients_own(refused) from None
         except BaseException:
             self._antipode_unsent(before)
             raise
-        if not commits and tap.commits_open(self._antipode_session()):
-            tap.commit = commit_of(self._antipode_ask(BEFORE_COMMIT))
         self._antipode_empty = False
         try:
             found = send()
         except BaseException as error:
-            self._antipode_settle(self._antipode_left(error, cursor), psycopg2.Error)
+            self._antipode_settle(self._antipode_left(error, call.cursor), psycopg2.Error)
             raise
-        self._antipode_settle(self._antipode_left(None, cursor), psycopg2.Error)
+        self._antipode_settle(self._antipode_left(None, call.cursor), psycopg2.Error)
         return found
+
+    def _antipode_repeated(self) -> None:
+        """One of many executions failed: outside of transactions, those before have committed."""
+        tap = self._antipode
+        if tap is not None and self._antipode_session() is Session.IDLE:
+            tap.pending |= COMMITS_INSIDE
 
     def _antipode_left(self, error: BaseException | None, cursor: Any) -> Any:
         """What is left to ask now that a call is over; None for nothing."""
@@ -331,8 +354,15 @@ class NativeCursor:
     def executemany(self, query: Any, vars_list: Any) -> Any:
         """Execute a statement once for each of many rows."""
         plain: Any = super()
-        text = self._antipode_text(query)
-        return self._antipode_call(text, lambda: plain.executemany(query, vars_list))
+
+        def send() -> Any:
+            try:
+                return plain.executemany(query, vars_list)
+            except BaseException:
+                self.connection._antipode_repeated()  # noqa: SLF001 - its lock is held
+                raise
+
+        return self._antipode_call(self._antipode_text(query), send)
 
     def callproc(self, procname: Any, *parameters: Any) -> Any:
         """Call a function."""
@@ -361,13 +391,15 @@ class NativeCursor:
         return self._antipode_call(text, lambda: plain.copy_expert(sql, file, *args, **options))
 
     def _antipode_call(self, text: str | None, send: Callable[[], Any]) -> Any:
-        return self.connection._antipode_call(text, send, cursor=self)  # noqa: SLF001
+        return self.connection._antipode_call(  # noqa: SLF001
+            text, send, cursor=self, reads_by=self.name or ""
+        )
 
     def _antipode_text(self, query: Any) -> str | None:
         plain: Any = self
         try:
             if isinstance(query, bytes):
-                return query.decode()
+                return text_of(query)
             text = query.as_string(plain) if isinstance(query, sql.Composable) else query
         except Exception:  # noqa: BLE001 - the client raises it when it sends the statement
             return None
@@ -406,6 +438,13 @@ class NamedCursor(NativeCursor):
         plain: Any = super()
         return self._antipode_call("FETCH c", plain.__next__)
 
+    def close(self) -> None:
+        """Close it, at the server too."""
+        plain: Any = super()
+        plain.close()
+        if self.connection._antipode is not None:  # noqa: SLF001
+            self.connection._antipode.cursors.close(self.name)  # noqa: SLF001
+
 
 class Observed(extensions.connection):  # type: ignore[misc] # psycopg2 has no annotations
     """Below the class of the application's connections, which may choose that of cursors."""
@@ -417,6 +456,19 @@ class Observed(extensions.connection):  # type: ignore[misc] # psycopg2 has no a
         factory = cursor_factory or self.cursor_factory or extensions.cursor
         mixin = NativeCursor if name is None else NamedCursor
         return super().cursor(name, _cursors(factory, mixin), *more, **options)
+
+    def lobject(
+        self,
+        oid: int = 0,
+        mode: str | None = None,
+        new_oid: int = 0,
+        new_file: Any = None,
+        lobject_factory: Any = None,
+    ) -> Any:
+        """A large object, whose calls are observed."""
+        plain: Any = super()
+        options = (oid, mode, new_oid, new_file)
+        return opened(self, options, lambda made: plain.lobject(*options, made), lobject_factory)
 
 
 @lru_cache(maxsize=64)

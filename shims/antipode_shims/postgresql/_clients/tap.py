@@ -1,18 +1,21 @@
-"""What is known of one instrumented connection: its transaction, its snapshot, what is in flight.
+"""What is known of one connection, in one file: reads are judged by the state that writes change.
 
-Pure: notified of statements before they are sent and of how the session stands after them, it
-decides whether a read may be made and whether a position is asked for. The state of the transaction
-is the server's own word, of the packet that ends each reply.
+Its transaction, its snapshot, what is in flight. Pure: notified of statements before they are sent
+and of how the session stands after them, it decides whether a read may be made and whether a
+position is asked for. The state of the transaction is the server's own word, of the packet that
+ends each reply.
 """
 
 from __future__ import annotations
 
+import contextlib
+import re
 import time
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from antipode import StaleSnapshot, Status
+from antipode import Lineage, StaleSnapshot, Status, WriteId
 from antipode.shim import (
     Observation,
     StaleRead,
@@ -23,10 +26,14 @@ from antipode.shim import (
     record_uncommitted,
     scope_in,
 )
+from antipode_shims._sql.own_logs import changes_rows
 from antipode_shims._sql.promises import Records
+from antipode_shims._sql.texts import LONGEST
+from antipode_shims.postgresql._elsewhere import TARGETS, sends_by_dblink
 from antipode_shims.postgresql._look import ISOLATION, SAMPLE, UNREAD, Refused, observation
 from antipode_shims.postgresql._position import LsnError
 from antipode_shims.postgresql._promises import records
+from antipode_shims.postgresql._shim.covered import CommittedBefore
 from antipode_shims.postgresql._statements import (
     ANYTHING,
     BEGINS,
@@ -34,18 +41,22 @@ from antipode_shims.postgresql._statements import (
     COMMITS,
     COMMITS_INSIDE,
     DECLARES,
+    ENDS,
     FETCHES,
     HOLDS,
+    IMPORTS,
     MANY,
     READS,
+    SENDS,
     TWO_PHASES,
     WRITES,
-    meaning,
     unknown_functions,
 )
 
+from .known import MOST, NOTHING, Cursors, Known
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from antipode.shim import Floor, Places
     from antipode_shims.postgresql._look import Asking, Backend
@@ -54,10 +65,13 @@ if TYPE_CHECKING:
 
 #: How long what a poll showed is remembered: behind a pooler another server may answer next.
 FRESH_S = 2.0
-_MOST = 64
+_PREPARED = "it is prepared for anybody to commit"
 _ISOLATED = ("read committed", "read uncommitted")
-#: How statements begin that may change what a view does.
+#: How many texts of a transaction are remembered.
+_MOST_READS = 64
+#: How statements begin that may change what names mean, and how those of a script do.
 _SCHEMA = ("CREATE", "ALTER ")
+_SCRIPT = re.compile(r"\b(?:CREATE|ALTER)\b", re.IGNORECASE)
 
 
 class Session(Enum):
@@ -88,34 +102,6 @@ class Read(Exception):  # noqa: N818 - an answer
     """The open transaction may have its snapshot already."""
 
 
-@dataclass(frozen=True)
-class Known:
-    """What a server showed.
-
-    Attributes:
-        positions: the largest position that was visible, by log.
-        promises: ids of those that had a record.
-        floor: what was demanded last, all of which was shown.
-    """
-
-    positions: Mapping[str, int]
-    promises: frozenset[str] = frozenset()
-    floor: Floor | None = None
-
-    def covers(self, held: Floor) -> bool:
-        """Whether it shows all that *held* demands."""
-        if held.within(self.floor):
-            return True
-        seen = all(
-            isinstance(write.version, int) and self.positions.get(write.key, -1) >= write.version
-            for write in held.writes
-        )
-        return seen and self.promises.issuperset(promise.id for promise in held.promises)
-
-
-NOTHING = Known({})
-
-
 @dataclass
 class Commit:
     """What came with a commit in one packet.
@@ -142,7 +128,10 @@ class Tap:
         commit: of the commit in flight; None where nothing came with it.
         until_s: when a question of the library's own is given up, on the monotonic clock; None
             where no floor limits it.
+        cursors: of the server, that are open.
         stale_read: counts a read once it is answered, if it may be stale.
+        reads_by: the name of the cursor that is declared or read now; empty where only the text
+            names it.
     """
 
     def __init__(self, shim: BasePostgreSQLShim) -> None:
@@ -154,50 +143,84 @@ class Tap:
         self.commit: Commit | None = None
         self.until_s: float | None = None
         self.stale_read = StaleRead()
+        self.reads_by = ""
         self._before = Session.IDLE
         self._transaction = ANYTHING
-        self._read = ""
+        self._alone = True
+        self._before_open: CommittedBefore | None = None
+        #: Texts that only read, with what they do by their words: the catalogue has the last word.
+        self._reads: dict[str, int] = {}
+        self._room = _MOST_READS
+        self._defines = False
+        #: The tables that the transaction changed, and whether any rows of them.
+        self._targets: frozenset[str] = frozenset()
+        self._changed = False
         self._known, self._known_s = NOTHING, 0.0
         self._sent = NOTHING
         self._server = ""
         self._shown = NOTHING
-        self._declared: Known | None = None
-        self._holds = False
+        self.cursors = Cursors()
 
     @own_time
-    def starts(self, sql: str | None, session: Session, *, opens: bool) -> tuple[int, Floor | None]:
+    def starts(
+        self, sql: str | None, session: Session, *, opens: bool, piped: bool = False
+    ) -> tuple[int, Floor | None]:
         """What a statement may do, and what it has to wait for; None for a text nobody can read.
 
         Args:
             sql: its text.
             session: how the session stands before it.
             opens: whether the client begins a transaction before it.
+            piped: whether others are in flight.
 
         Raises:
             UnmetError: as :func:`antipode.shim.floor`.
         """
         self.stale_read.answered()  # In a pipeline: nobody has heard of its failure.
-        found = ANYTHING if sql is None else meaning(sql, self.shim.readonly_functions)
-        if found & CALLS and sql is not None and not found & WRITES:
-            self._warn(sql)
-        self._begin(found, session, sql or "")
-        if session is Session.FAILED:
+        found = ANYTHING if sql is None else self.shim.meanings[sql]
+        if found == ANYTHING | MANY and ";" in (sql or ""):
+            found |= COMMITS | ENDS  # For all that can be read.
+        if found & (CALLS | WRITES):
+            found |= self._linked(sql or "")
+        self._begin(found, session, sql or "", piped=piped)
+        if found & CALLS and session is not Session.IDLE:
+            self._warn({sql or "": found})  # Nobody will ask what they are.
+        if found & WRITES and len(self._targets) < MOST:
+            self._targets |= TARGETS[sql or ""]
+        if session is Session.FAILED and not (found & MANY and found & ENDS):
             return found, None  # It is refused, whatever it shows.
         if found & READS:
-            return found, floor(self.shim, who=self, stale=self.stale_read)
+            changes = bool(found & WRITES) and changes_rows(sql or "")
+            return found, floor(self.shim, changes=changes, who=self, stale=self.stale_read)
         if session is Session.IDLE and (opens or found & BEGINS):
             return found, floor(self.shim, reads=False, stale=self.stale_read)
         return found, None
 
-    def _begin(self, found: int, session: Session, sql: str) -> None:
+    def _begin(self, found: int, session: Session, sql: str, *, piped: bool = False) -> None:
+        self._alone = not (self.pending or piped)
+        if not self.pending and session is Session.IDLE:
+            self._targets, self._changed = frozenset(), False
         if not self.pending:
             self._before = session
             self.commit = None
-            self._read = ""
+            if session is Session.IDLE:
+                self._reads = {}
+            if not self._reads:
+                self._room = _MOST_READS
             self._sent = self._fresh
-        if found & WRITES and sql.lstrip()[:6].upper() in _SCHEMA:
-            self.shim.hidden = None
-        self._read += sql if found == READS else ""
+        elif self.pending & ENDS:
+            self.pending |= COMMITS_INSIDE  # In a pipeline: it holds, though what follows may fail.
+        if found & (READS | WRITES | FETCHES) == READS:
+            if sql not in self._reads:
+                self._room -= 1
+                if self._room >= 0:
+                    self._reads[sql] = found
+        elif found & WRITES and (
+            sql.lstrip()[:6].upper() in _SCHEMA
+            or (found & (MANY | COMMITS_INSIDE) and _may_define(sql))
+        ):
+            self._defines = True
+            self.shim.catalogue.forget()
         self.pending |= found
 
     def parses(self, sql: str, session: Session) -> Floor | None:
@@ -206,7 +229,7 @@ class Tap:
         Raises:
             UnmetError: as :func:`antipode.shim.floor`.
         """
-        if session is Session.FAILED or not meaning(sql, self.shim.readonly_functions) & READS:
+        if session is Session.FAILED or not self.shim.meanings[sql] & READS:
             return None
         return floor(self.shim, reads=False, stale=self.stale_read)
 
@@ -222,10 +245,29 @@ class Tap:
 
     def sends(self, command: str, session: Session) -> None:
         """A command of the client's own, such as BEGIN, is sent."""
-        self._begin(meaning(command), session, command)
+        if command.startswith("CLOSE "):
+            self.cursors.close(command[6:].strip('"').replace('""', '"'))
+        self._begin(self.shim.meanings[command], session, command)
 
-    def _warn(self, sql: str) -> None:
-        for name in sorted(unknown_functions(sql, self.shim.readonly_functions))[:1]:
+    def _linked(self, sql: str) -> int:
+        """Whether a statement sends by dblink what may write."""
+        if "dblink" not in sql.lower():
+            return 0
+        called = unknown_functions(sql, self.shim.readonly_functions)
+        return SENDS if sends_by_dblink(sql, called) else 0
+
+    def _called(self, reads: Mapping[str, int]) -> frozenset[str]:
+        """Functions that *reads* call, and that may write for all that their texts tell."""
+        readonly = self.shim.readonly_functions
+        return frozenset[str]().union(
+            *(unknown_functions(sql, readonly) for sql, found in reads.items() if found & CALLS)
+        )
+
+    def _warn(self, reads: Mapping[str, int]) -> None:
+        """Say once of a function in *reads* that it may write, for all that is known."""
+        may_write = self.shim.catalogue.calls
+        names = [name for name in sorted(self._called(reads)) if may_write(name) is not False]
+        for name in names[:1]:
             count("unknown_function", self.shim.datastore)
             called, advice = f"{name}()", f"declare it: readonly_functions=[{name!r}]"
             if '"' in name:
@@ -253,8 +295,8 @@ class Tap:
             session: how the session stands.
             piped: whether nothing can be asked before it, for others are in flight.
         """
-        if found & FETCHES and self._declared is not None:
-            return Verdict.PASS if self._declared.covers(held) else Verdict.STALE
+        if older := self._older(found):
+            return Verdict.PASS if all(each.covers(held) for each in older) else Verdict.STALE
         if session is Session.OPEN or (session is Session.BUSY and self._before is Session.OPEN):
             if found & FETCHES:
                 return Verdict.STALE
@@ -266,7 +308,13 @@ class Tap:
         if proved or known.covers(held):
             self._sent = replace(known, floor=held)
             return Verdict.PASS
-        return Verdict.STALE if piped else Verdict.HOLD
+        return Verdict.STALE if piped or session is Session.FAILED else Verdict.HOLD
+
+    def _older(self, found: int) -> list[Known]:
+        """What snapshots show from which a statement reads that were taken before it."""
+        if found & READS and self.pending & IMPORTS:
+            return [NOTHING]
+        return self.cursors.shown_by(self.reads_by) if found & FETCHES else []
 
     def commits_open(self, session: Session) -> bool:
         """Whether what is in flight is one statement that commits the open transaction."""
@@ -298,20 +346,26 @@ class Tap:
             raise Read
         return seen
 
-    def look(self, held: Floor, backend: int | None) -> Asking[Observation]:
+    def look(
+        self, held: Floor, backend: int | None, session: Callable[[], Session] | None = None
+    ) -> Asking[Observation]:
         """Poll once, on the connection that reads, for what *held* demands.
 
         Args:
             held: what the read must see.
             backend: the number of the connection's process, as its handshake had it; None where
                 another connection is asked.
+            session: how that connection stands; None where it is the library's own.
 
         Raises:
             ConfigurationError: another server may be read.
+            Refused: the question failed the application's transaction, or its session has ended.
         """
         try:
             state = yield from self.shim.look()
         except (Refused, LsnError) as error:
+            if isinstance(error, Refused) and session and session() is not Session.IDLE:
+                raise
             return Observation(self._server, {}, causes=dict.fromkeys(held.writes, str(error)))
         if backend is not None:
             self.shim.require(state, backend)
@@ -346,7 +400,7 @@ class Tap:
             if status is Status.VISIBLE and isinstance(write.version, int):
                 positions[write.key] = max(positions.get(write.key, -1), write.version)
         promises = old.promises.union(promise.id for promise in held.promises)
-        if len(positions) > _MOST or len(promises) > _MOST:
+        if len(positions) > MOST or len(promises) > MOST:
             positions, promises = {}, frozenset()
         if old is NOTHING:
             self._known_s = now_s
@@ -382,14 +436,22 @@ class Tap:
         """Reads of the open transaction see what is committed: what is known, they show."""
         self._shown = self._sent
 
+    def unsent(self) -> None:
+        """The client ended its call before it sent more than a BEGIN."""
+        self.pending &= BEGINS
+
     def lost(self) -> None:
         """The connection was lost, or its call was given up, before all replies came."""
         found, self.pending = self.pending, 0
+        self._sent_away(found)
+        wrote = found | (self._transaction if self._before is not Session.IDLE else 0)
+        if self._reads and (named := self._named(self._reads)) is not None:
+            wrote = wrote | CALLS if named else wrote & ~CALLS
         if self._before is Session.IDLE:
-            doubtful = bool(found & (WRITES | CALLS)) and not found & BEGINS
-            doubtful = doubtful or bool(found & WRITES and found & COMMITS)
+            doubtful = not found & BEGINS or bool(found & COMMITS)
         else:
-            doubtful = bool(found & COMMITS and (self._transaction | found) & (WRITES | CALLS))
+            doubtful = bool(found & COMMITS or (found & ENDS and found & MANY))
+        doubtful = doubtful and bool(wrote & (WRITES | CALLS))
         doubtful = doubtful or bool(found & COMMITS_INSIDE)
         if self.commit is not None:
             doubtful = self.commit.wrote
@@ -401,8 +463,12 @@ class Tap:
         """The session is over: its open transaction, if any, will be rolled back."""
         record_uncommitted(self.shim, self, wrote=False)
         self._known = self._sent = self._shown = NOTHING
-        self._declared, self._holds = None, False
+        self.cursors = Cursors()
+        self._before_open = None  # Nobody will ask.
         self._server, self._transaction, self.pending = "", 0, 0
+        self._reads = {}
+        if self._defines:
+            self._forget()
 
     def settled(
         self, session: Session, *, failed: bool, tag: str, standby: bool
@@ -416,87 +482,209 @@ class Tap:
             standby: whether the server says that it takes no writes.
         """
         found, self.pending = self.pending, 0
+        self._sent_away(found)
+        self._changed = self._changed or bool(found & WRITES and tag and not tag.endswith(" 0"))
         before, done = self._before, self._transaction
         self._before = session
         if session is Session.OPEN or session is Session.FAILED:
             if before is Session.IDLE:
                 done, self._shown = 0, self._sent
-            chained = found & COMMITS and found & BEGINS and before is Session.OPEN and not failed
+            self._left_open(found, done, standby=standby)
+            chained = self._alone and not (failed or found & MANY) and before is Session.OPEN
+            chained = chained and bool(found & COMMITS and found & BEGINS)
             self._transaction = (0 if chained else done) | found
             if chained:
                 self._shown = NOTHING
-            elif found & DECLARES and self._declared is None:
-                self._declared = self._shown  # Of several cursors, the oldest counts.
-            self._holds = self._holds or bool(found & HOLDS)
+                self.cursors.end_transaction()
+            elif found & IMPORTS:
+                self._shown = NOTHING
+                self._transaction |= READS  # It has its snapshot.
+            elif found & (DECLARES | CALLS):
+                self._note_cursors(found)
             wrote = bool(self._transaction & WRITES) and not chained
             record_uncommitted(self.shim, self, wrote=wrote)
             if not chained:
                 return None
         else:
             self._transaction, self._shown = 0, NOTHING
-            self._holds = self._holds or bool(found & HOLDS)
-            if not self._holds:
-                self._declared = None
-            elif self._declared is None:
-                self._declared = self._sent
+            if found & HOLDS:
+                self.cursors.declare(self.reads_by, self._sent, holds=True)
+            self.cursors.end_transaction()
             if before is not Session.IDLE:
                 record_uncommitted(self.shim, self, wrote=False)
         if standby:
             return None
-        return self._committed(before, found, done, failed=failed, tag=tag)
+        steps = self._committed(before, found, done, failed=failed, tag=tag)
+        return steps if self._before_open is None else self._settle_before(steps)
+
+    def _note_cursors(self, found: int) -> None:
+        """Note what the cursors show that *found* may have opened."""
+        if found & DECLARES:
+            self.cursors.declare(self.reads_by, self._shown, holds=bool(found & HOLDS))
+        if found & CALLS:
+            self.cursors.open(self._shown)
+
+    def _left_open(self, found: int, done: int, *, standby: bool) -> None:
+        """Put off what may have committed before the transaction began that is open now.
+
+        Whatever is asked in that would take its snapshot: it is asked after its end.
+        """
+        several = found & MANY or not self._alone
+        wrote = (found | done) & (WRITES | CALLS)
+        if standby or not (several and (wrote or found & COMMITS)):
+            return
+        if wrote and found & TWO_PHASES:
+            self.shim.in_doubt(_PREPARED)
+        if found & COMMITS and (wrote or self._named(self._reads) is not False):
+            if self._before_open is None:
+                self._before_open = CommittedBefore(self.shim.datastore)
+            self.shim.defer(self._before_open)
+
+    def _settle_before(self, steps: Asking[None] | None) -> Asking[None]:
+        """The transaction is over that a text left open: ask for what that committed before."""
+        if steps is not None:
+            yield from steps
+        before, self._before_open = self._before_open, None
+        if before is None:
+            return
+        try:
+            found = yield from self.shim.found((yield SAMPLE)[0], exact=False, flushed=False)
+        except (Refused, LsnError) as error:
+            self.shim.say_unsampled(str(error))
+            before.settle(Lineage(incomplete=[(self.shim.datastore, "unsampled")]))
+        else:
+            before.settle(Lineage([found]) if isinstance(found, WriteId) else found)
 
     def _committed(
         self, before: Session, found: int, done: int, *, failed: bool, tag: str
     ) -> Asking[None] | None:
         """What is left to ask of what the flight *found*, after *done*, has committed."""
+        if self._defines:
+            self._forget()
         wrote = found | (done if before is Session.OPEN else 0)
+        reads, self._reads = self._reads, {}
         if self.commit is not None:
             commit, self.commit = self.commit, None
-            return self._sampled(commit) if commit.wrote else None
-        if not wrote & (WRITES | CALLS) or before is Session.FAILED:
-            return self._hidden() if before is Session.IDLE and not failed else None
-        if found & TWO_PHASES and not failed:
-            self.shim.in_doubt("it is prepared for anybody to commit")
-            return None
+            return self._sampled(commit) if commit.wrote else self._without_id(wrote)
         inside = found & (COMMITS_INSIDE | MANY)
-        if before is Session.OPEN and not (found & COMMITS or inside):
+        over = before is not Session.OPEN or found & (COMMITS | TWO_PHASES) or inside
+        undone = (failed or before is Session.FAILED) and not inside
+        if undone or not over or (tag == "ROLLBACK" and not found & MANY):
+            called = found | (0 if before is Session.IDLE else done)
+            return self._without_id(called & CALLS)  # What others commit stays.
+        prepared = bool(found & TWO_PHASES) and not failed
+        if not wrote & WRITES:
+            return self._read_alone(reads, calls=bool(wrote & CALLS), prepared=prepared)
+        if prepared:
+            self.shim.in_doubt(_PREPARED)
             return None
-        if (failed and not inside) or (tag == "ROLLBACK" and not found & MANY):
-            return None
-        exact = bool(wrote & WRITES) and not (failed or inside or tag.endswith(" 0"))
-        return self._ask(exact=exact)
+        plain = self._alone and before is Session.IDLE and not (inside or found & CALLS)
+        return self._ask(exact=not (failed or inside or tag.endswith(" 0")), covers=not plain)
 
-    def _hidden(self) -> Asking[None] | None:
-        """What is left to ask after a read that commits on its own: a view may have written."""
-        names, read = self.shim.hidden, self._read.lower()
-        if not read or (names is not None and not any(name in read for name in names)):
-            return None
-        return None if scope_in() is None else self._ask_hidden(read)
+    def _sent_away(self, found: int) -> None:
+        """Mark what a function of dblink may have written, whatever became of its call."""
+        if found & SENDS:
+            self.shim.in_doubt(
+                "a function of dblink sent it, perhaps to another server. Where such calls only "
+                "read, declare them: readonly_functions=['dblink']"
+            )
 
-    def _ask_hidden(self, read: str) -> Asking[None]:
+    def _without_id(self, wrote: int) -> Asking[None] | None:
+        """What is left to ask where nothing that *wrote* was committed here under an id."""
+        if not wrote & (WRITES | CALLS) or scope_in() is None:
+            return None
+        return self._ask_elsewhere(wrote)
+
+    def _ask_elsewhere(self, wrote: int) -> Asking[None]:
         try:
-            names = yield from self.shim.ask_hidden()
+            elsewhere = yield from self.shim.ask_elsewhere()
+            if self._changed and not elsewhere.is_among(self._targets):  # A new one, then.
+                elsewhere = yield from self.shim.ask_elsewhere(anew=True)
         except Refused:
-            names = frozenset([""])
-        if any(name in read for name in names):
-            yield from self._ask(exact=False)
+            return
+        if elsewhere.is_among(self._targets) or (wrote & CALLS and elsewhere.by_functions):
+            yield from self._ask(exact=False, covers=True)
 
-    def _ask(self, *, exact: bool) -> Asking[None]:
+    def _read_alone(
+        self, reads: Mapping[str, int], *, calls: bool, prepared: bool
+    ) -> Asking[None] | None:
+        """What is left to ask of *reads*, which only read by their words and are committed."""
+        named = self._named(reads)
+        if named is False:
+            return None
+        if prepared:  # psycopg2 sends nothing now.
+            if named or calls:
+                self.shim.in_doubt(_PREPARED)
+            return None
+        return self._ask_read(reads) if calls or scope_in() is not None else None
+
+    def _forget(self) -> None:
+        """A transaction is over that has changed the schema, and others see it from now on."""
+        self._defines = False
+        self.shim.catalogue.forget()
+
+    def _named(self, reads: Mapping[str, int]) -> bool | None:
+        """Whether *reads*, which only read by their words, may write; None where it is unknown."""
+        may_write, readonly = self.shim.catalogue.may_write, self.shim.readonly_functions
+        named: bool | None = False if self._room >= 0 else None
+        for sql, found in reads.items():
+            known = may_write(sql, unknown_functions(sql, readonly) if found & CALLS else ())
+            if known:
+                return True
+            named = named if known is False else None
+        return named
+
+    def _ask_read(self, reads: Mapping[str, int]) -> Asking[None]:
+        """Ask whether *reads* may have written, where that is unknown, and for a position."""
+        if self._named(reads) is None:
+            with contextlib.suppress(Refused):  # Else it may, for all that is known.
+                yield from self.shim.catalogue.ask(self._called(reads))
+            if self._named(reads) is False:
+                return
+        self._warn(reads)
+        yield from self._ask(exact=False, covers=True)
+
+    def _ask(self, *, exact: bool, covers: bool = False) -> Asking[None]:
+        """Ask for the position of what was committed.
+
+        Args:
+            exact: whether there was a write.
+            covers: whether the text does not show what its commit waited for: a function, or
+                another statement, may have set ``synchronous_commit`` for its transaction alone.
+        """
         try:
             row = (yield SAMPLE)[0]
-            flushed = row["synchronous"] != "off"
+            flushed = not covers and row["synchronous"] != "off"
             yield from self.shim.sampled(row, exact=exact, flushed=flushed)
+            yield from self._ask_away()
         except (Refused, LsnError) as error:
             self.shim.unsampled(str(error))
+
+    def _ask_away(self) -> Asking[None]:
+        """Mark what was written at another server, through a foreign table."""
+        if not self._targets:
+            return
+        try:
+            elsewhere = yield from self.shim.ask_elsewhere()
+        except Refused:  # Who sees no foreign table changes none.
+            return
+        if elsewhere.writes_away(self._targets):
+            self.shim.in_doubt("it was written at another server, through a foreign table")
 
     def _sampled(self, commit: Commit) -> Asking[None]:
         if commit.sample is None:
-            yield from self._ask(exact=True)
+            yield from self._ask(exact=True, covers=not commit.flushed)
             return
         try:
             yield from self.shim.sampled(commit.sample, exact=True, flushed=commit.flushed)
+            yield from self._ask_away()
         except (Refused, LsnError) as error:
             self.shim.unsampled(str(error))
+
+
+def _may_define(sql: str) -> bool:
+    """Whether a script may change what names mean; a long one is not read."""
+    return len(sql) > LONGEST or _SCRIPT.search(sql) is not None
 
 
 def commit_of(rows: Rows) -> Commit:

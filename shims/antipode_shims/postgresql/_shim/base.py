@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -21,9 +20,12 @@ from antipode.shim import (
     unscoped,
 )
 from antipode_shims._sql.functions import declared
+from antipode_shims._sql.own_logs import own_logs
 from antipode_shims._sql.promises import TABLE
+from antipode_shims.postgresql._catalogue import FRESH_S, Catalogue
+from antipode_shims.postgresql._elsewhere import ELSEWHERE, Elsewhere, elsewhere_of
 from antipode_shims.postgresql._endpoint import PostgreSQLEndpoint, ServerSettings, abandon
-from antipode_shims.postgresql._look import SAMPLE, Refused, converse, hidden_sql, look
+from antipode_shims.postgresql._look import SAMPLE, Refused, converse, look
 from antipode_shims.postgresql._position import (
     Log,
     LsnError,
@@ -32,59 +34,21 @@ from antipode_shims.postgresql._position import (
     unreadable,
 )
 from antipode_shims.postgresql._promises import check_name, recording, sweeping
+from antipode_shims.postgresql._statements import Meanings
+
+from .covered import Unflushed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from antipode import Promise
     from antipode.shim import Endpoint, OnRead, ReadsFrom
     from antipode_shims.postgresql._look import Asking, T
     from antipode_shims.postgresql._position import State
 
-#: Seconds that a step of a sweep may take, and a question whether a commit is flushed by now.
-_SWEEP_S = _FLUSHED_S = 0.5
+#: Seconds that a step of a sweep may take.
+_SWEEP_S = 0.5
 _MOST_SERVERS = 64
-#: How long it is remembered which names hide functions: others may change the schema.
-HIDDEN_S = 60.0
-
-
-class Unflushed:
-    """A write that was committed and not flushed: a crash of the primary would undo it.
-
-    Asked for again once its lineage is used: until the flush has passed it, it is in doubt.
-    """
-
-    def __init__(self, shim: BasePostgreSQLShim, log: Log, until: int, started: str) -> None:
-        """The commit is flushed with the position *until* of *log*, on that very process."""
-        self._shim, self._log, self._until, self._started = shim, log, until, started
-        self._lineage: Lineage | None = None
-        self._lock = threading.Lock()
-
-    def __call__(self) -> Lineage:
-        """The write, or a lineage that says that it is in doubt."""
-        with self._lock:
-            if self._lineage is None:
-                self._lineage = self._ask()
-            return self._lineage
-
-    def _ask(self) -> Lineage:
-        datastore = self._shim.datastore
-        try:
-            flushed = self._shim.flushed(self._started, timeout_s=_FLUSHED_S)
-        except (Unreachable, Refused, LsnError):
-            flushed = 0
-        if flushed >= self._until:
-            return Lineage([self._shim.write_of(self._log, flushed, exact=True)])
-        count("incomplete", datastore)
-        log_once(
-            "postgresql_unflushed",
-            datastore,
-            "",
-            "a write to %r was committed with synchronous_commit=off and is not flushed yet: its "
-            "lineage is incomplete (in_doubt)",
-            datastore,
-        )
-        return Lineage(incomplete=[(datastore, "in_doubt")])
 
 
 class BasePostgreSQLShim(ServerShim):
@@ -94,10 +58,13 @@ class BasePostgreSQLShim(ServerShim):
         settings: how to connect to the server.
         promise_table: where the records of promises are.
         readonly_functions: the functions of the application's that write nothing.
+        meanings: what statements may do, where these write nothing.
+        catalogue: by what a statement that only reads may write.
         own_logs: keys of the logs to which its clients were seen to write.
         pooled: why the server that is read need not be the one that is asked; empty as long as
             each connection leads to one, or the application states it.
         promises: whether its endpoints ask for promises.
+        notices: whether the server may be asked by notices; None where that is not known.
     """
 
     promises = True
@@ -122,6 +89,8 @@ class BasePostgreSQLShim(ServerShim):
         one_server = settings.one_server if one_server is None else one_server
         self.promise_table = check_name(promise_table)  # Before the server is claimed.
         self.readonly_functions = declared(readonly_functions)
+        self.meanings = Meanings(self.readonly_functions)
+        self.catalogue = Catalogue(self.readonly_functions)
         super().__init__(
             datastore,
             server=settings.where if one_server else None,
@@ -130,12 +99,14 @@ class BasePostgreSQLShim(ServerShim):
         )
         self.settings = settings
         self.abandons = reads_from == "primary"
-        self.own_logs: set[str] = set()
+        self.own_logs = own_logs(datastore, settings.where)
         self.pooled = ""
+        self.notices: bool | None = None
         self._logs: dict[str, Log] = {}
+        self._flush_seen: dict[str, int] = {}
         self._rights: str | None = None
-        self._hidden: frozenset[str] | None = None
-        self._hidden_s = 0.0
+        self._elsewhere: Elsewhere | None = None
+        self._elsewhere_s, self._elsewhere_changes = 0.0, 0
 
     def open_endpoint(self, *, timeout_s: float) -> Endpoint:
         """Connect to the client's server with a connection of the library's own.
@@ -230,22 +201,45 @@ class BasePostgreSQLShim(ServerShim):
         except Exception as error:  # noqa: BLE001 - the promise is kept all the same
             logger.debug("old promises of %r are not swept: %s", self.datastore, error)
 
-    def flushed(self, started: str, *, timeout_s: float) -> int:
-        """The flush position of the process that *started* then.
+    def flush_seen(self, started: str) -> int:
+        """The largest flush position that the process was seen to have that *started* then."""
+        return self._flush_seen.get(started, 0)
+
+    def flushed(self, started: str, until: int, *, timeout_s: float, pause_s: float | None) -> int:
+        """The flush position of the process that *started* then, once it has passed *until*.
+
+        Args:
+            started: when the process started.
+            until: a position of its log.
+            timeout_s: after which it is returned as it is then.
+            pause_s: between two questions; None for one question alone.
 
         Raises:
             Unreachable: it does not answer, or another one does.
             Refused: it refuses this user.
             LsnError: it is no primary.
         """
+        end_s = time.monotonic() + timeout_s
         line = self.settings.connect(timeout_s=timeout_s)
         try:
-            row = line.ask(SAMPLE)[0]
+            while True:
+                row = line.ask(SAMPLE)[0]
+                if row["started"] != started:
+                    raise Unreachable("another server answers, or it was restarted")
+                flushed = self._saw_flush(row)
+                if flushed >= until or pause_s is None or time.monotonic() + pause_s > end_s:
+                    return flushed
+                time.sleep(pause_s)
         finally:
             line.close()
-        if row["started"] != started:
-            raise Unreachable("another server answers, or it was restarted")
-        return parse_lsn(row["flushed"])
+
+    def _saw_flush(self, row: Mapping[str, str | None]) -> int:
+        """The flush position in the answer to `SAMPLE`, which is remembered."""
+        started, flushed = row["started"] or "", parse_lsn(row["flushed"])
+        if started not in self._flush_seen and len(self._flush_seen) >= _MOST_SERVERS:
+            self._flush_seen.clear()
+        self._flush_seen[started] = max(flushed, self.flush_seen(started))
+        return flushed
 
     def outside(self, steps: Asking[T], *, timeout_s: float) -> T:
         """Hold a conversation on a connection that is made for it.
@@ -274,30 +268,19 @@ class BasePostgreSQLShim(ServerShim):
             raise
         return state
 
-    @property
-    def hidden(self) -> frozenset[str] | None:
-        """Names by which a plain SELECT may write, in small letters; None where they are unknown.
-
-        Set to None by who changes the schema.
-        """
-        fresh = time.monotonic() - self._hidden_s <= HIDDEN_S
-        return self._hidden if fresh else None
-
-    @hidden.setter
-    def hidden(self, names: frozenset[str] | None) -> None:
-        self._hidden, self._hidden_s = names, time.monotonic()
-
-    def ask_hidden(self) -> Asking[frozenset[str]]:
-        """The same, asked where they are unknown.
+    def ask_elsewhere(self, *, anew: bool = False) -> Asking[Elsewhere]:
+        """What is written elsewhere, without an id; remembered for a minute unless *anew*.
 
         Raises:
-            Refused: this user may not see them.
+            Refused: this user may not see it.
         """
-        names = self.hidden
-        if names is None:
-            rows = yield hidden_sql(self.readonly_functions)
-            names = self.hidden = frozenset(row["name"] or "" for row in rows)
-        return names
+        asked_s, changes = time.monotonic(), self.catalogue.changes
+        known = self._elsewhere
+        is_old = asked_s - self._elsewhere_s > FRESH_S or changes != self._elsewhere_changes
+        if known is None or is_old or anew:
+            known = self._elsewhere = elsewhere_of((yield ELSEWHERE))
+            self._elsewhere_s, self._elsewhere_changes = asked_s, changes
+        return known
 
     def sampled(self, row: Mapping[str, str | None], *, exact: bool, flushed: bool) -> Asking[None]:
         """Record a write, from the answer to `SAMPLE` on its connection after its commit.
@@ -306,41 +289,45 @@ class BasePostgreSQLShim(ServerShim):
             row: the answer.
             exact: whether there was a write; else a position that covers it if there was.
             flushed: whether its commit waited until it was flushed.
+
+        Raises:
+            Refused: the server does not let this user poll.
+            LsnError: it has no position.
         """
+        found = yield from self.found(row, exact=exact, flushed=flushed)
+        if isinstance(found, Unflushed):
+            self.defer(found)
+        else:
+            record_write(found)
+
+    def found(
+        self, row: Mapping[str, str | None], *, exact: bool, flushed: bool
+    ) -> Asking[Unflushed | WriteId]:
+        """What :meth:`sampled` records, which takes the same."""
         started = row["started"] or ""
         if row["flushed"] is None:
-            self.unsampled("a server that takes no writes answered after its commit")
-            return
+            raise LsnError("a server that takes no writes answered after its commit")
         log = self._logs.get(started)
         if log is None:
             log = yield from self._learn(started)
-            if log is None:
-                return
         self.own_logs.add(log.key)
-        position = parse_lsn(row["flushed"])
+        position = self._saw_flush(row)
         until = flushed_end(parse_lsn(row["inserted"]))
         if flushed or position >= until:
-            self.record(self.write_of(log, position, exact=exact))
-        else:
-            self.defer(Unflushed(self, log, until, started))
+            return self.write_of(log, position, exact=exact)
+        return Unflushed(self, log, until, started, exact=exact)
 
-    def _learn(self, started: str) -> Asking[Log | None]:
+    def _learn(self, started: str) -> Asking[Log]:
         """The log of the process that *started* then, asked once for all of its connections."""
-        try:
-            state = yield from self.look()
-        except (Refused, LsnError) as error:
-            self.unsampled(str(error))
-            return None
+        state = yield from self.look()
         if state.started != started or state.recovering:
-            self.unsampled("another server answered than the one that committed it")
-        elif state.log is None:
-            self.unsampled(unreadable(state))
-        else:
-            if len(self._logs) >= _MOST_SERVERS:
-                self._logs.clear()
-            self._logs[started] = state.log
-            return state.log
-        return None
+            raise LsnError("another server answered than the one that committed it")
+        if state.log is None:
+            raise LsnError(unreadable(state))
+        if len(self._logs) >= _MOST_SERVERS:
+            self._logs.clear()
+        self._logs[started] = state.log
+        return state.log
 
     def covering(self, state: State | None, backend: int) -> Lineage:
         """What a read may have seen, from what its server showed after it; None for nothing.
@@ -356,15 +343,11 @@ class BasePostgreSQLShim(ServerShim):
             return Lineage(incomplete=[(self.datastore, "unsampled")])
         return Lineage([self.write_of(*covers, exact=False)])
 
-    def record(self, write: WriteId) -> None:
-        """Enter *write* into the current scope."""
-        record_write(write)
-
-    def defer(self, unflushed: Unflushed) -> None:
-        """Let the current scope ask once more, when its lineage is used."""
+    def defer(self, sample: Callable[[], Lineage]) -> None:
+        """Let the current scope ask *sample* when its lineage is used."""
         if scope_in() is None:
             unscoped("write", self.datastore)
-        defer_read(unflushed)
+        defer_read(sample)
 
     def write_of(self, log: Log, position: int, *, exact: bool) -> WriteId:
         """The entry of *position* in *log*."""
@@ -374,6 +357,10 @@ class BasePostgreSQLShim(ServerShim):
     def unsampled(self, cause: str) -> None:
         """Note that a write was committed and has no position."""
         mark_incomplete(self.datastore, "unsampled")
+        self.say_unsampled(cause)
+
+    def say_unsampled(self, cause: str) -> None:
+        """Log why a write has no position."""
         log_once(
             "postgresql_unsampled",
             self.datastore,

@@ -7,9 +7,10 @@ before the application goes on.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from antipode import ConfigurationError, Lineage, current
 from antipode.shim import (
@@ -41,7 +42,7 @@ from antipode_shims.postgresql._statements import (
 )
 
 from .mentions import Mentions, mentions
-from .migration import described, usable
+from .migration import described, usable, views
 from .questions import MOST_KEYS, asking, key_values, nothing
 from .sought import MOST_SOUGHT, Spoken, sought
 from .triggers import SETTING
@@ -71,6 +72,7 @@ class StoredLineages:
     Attributes:
         names: their names, as the application gave them.
         tables: what they are, by their numbers; empty as long as no server was asked.
+        views: the names of views that show their rows, likewise.
     """
 
     def __init__(self, shim: BasePostgreSQLShim, names: tuple[str, ...]) -> None:
@@ -78,7 +80,9 @@ class StoredLineages:
         self._shim = shim
         self.names = names
         self.tables: Mapping[int, tuple[str, Table]] = {}
+        self.views: tuple[str, ...] = ()
         self._asked_s = 0.0
+        self._viewed_s = -_FRESH_S
 
     def connection(self) -> RowLineages:
         """What one connection has to do for them."""
@@ -107,20 +111,52 @@ class StoredLineages:
             found[table.oid] = name, table
         self.tables, self._asked_s = found, time.monotonic()
 
+    def check_views(self) -> Asking[None]:
+        """Find out which views show their rows, once a minute."""
+        now_s = time.monotonic()
+        if now_s - self._viewed_s <= _FRESH_S:
+            return
+        self._viewed_s = now_s
+        with contextlib.suppress(Refused):
+            self.views = yield from views(self.names)
+
+
+class Unanswered(str):
+    """A setting that goes before a statement in its pipeline; nobody waits for its reply."""
+
+    __slots__ = ()
+
+
+class Shown(NamedTuple):
+    """Whose results a call shows.
+
+    Attributes:
+        cursor: of the client; None for nobody's.
+        frame: of the generator that fills it.
+        every: whether with all results of a statement.
+    """
+
+    cursor: Any
+    frame: Any
+    every: bool
+
+
+NOTHING_SHOWN = Shown(None, None, every=False)
+
 
 class StoredTap(Tap):
     """A tap that has a part in the lineages of rows.
 
     Attributes:
         stored: that part.
-        shown: the cursor whose results the call in flight shows, and whether these are all.
+        shown: whose results the call in flight shows.
     """
 
     def __init__(self, shim: BasePostgreSQLShim, stored: RowLineages) -> None:
         """As a tap, with *stored*."""
         super().__init__(shim)
         self.stored = stored
-        self.shown: tuple[Any, bool] = (None, False)
+        self.shown = NOTHING_SHOWN
 
 
 class Midway:
@@ -149,6 +185,8 @@ class RowLineages:
         self._merges = shim.on_read == "merge"
         #: The setting that the session has, that its transaction has, that goes with its BEGIN.
         self._session = self._local = self._begin = ""
+        #: Whether nobody has heard yet that the session has the setting that was sent last.
+        self._unheard = False
         #: Whether no pooler is in between; None while nobody has asked.
         self._direct: bool | None = None
         self._said, self._found, self._sql = _NOTHING, 0, ""
@@ -188,8 +226,15 @@ class RowLineages:
         harmless = session is Session.IDLE or (found & ANYTHING and session is Session.OPEN)
         if said.all and harmless and not self._stored.fresh:
             yield from self._stored.check_tables()
+        if not said.all and found & (READS | WRITES) and session is Session.IDLE:
+            yield from self._stored.check_views()
+        through = _NOTHING
+        if self._stored.views:
+            through = mentions(sql or "", self._stored.views)
+            if self._merges and self._may_read(through, found):
+                lineage_not_read(self._shim.datastore, (sql or "")[:40])
         opens = opens and session is Session.IDLE
-        named = bool(said.all)
+        named = bool(said.all or through.all)
         # A function may write to the tables; what goes with a BEGIN costs nothing.
         some = named or found & CALLS or opens or self._session or self._local
         if found & (WRITES | CALLS) and some:
@@ -214,7 +259,7 @@ class RowLineages:
         if value == (self._local or self._session):
             return
         if session is Session.BUSY:
-            lineage_not_stored(self._shim.datastore, "a write in a pipeline")
+            yield from self._set_in_pipeline(value)
         elif session is Session.OPEN:
             self._local = _UNKNOWN
             yield from self._send(f"SET LOCAL {SETTING} = '{value}'")
@@ -232,6 +277,21 @@ class RowLineages:
             self._session = _UNKNOWN
             if (yield from self._send(f"SET {SETTING} = '{value}'")):
                 self._session = value
+
+    def _set_in_pipeline(self, value: str) -> Asking[None]:
+        """As what was sent before it may have been a BEGIN, or not.
+
+        Nothing can be asked there. A transaction that has a setting has begun; a session keeps one
+        where no pooler is in between, and loses it with the transaction that it came with.
+        """
+        if self._local:
+            self._local = value
+            yield Unanswered(f"SET LOCAL {SETTING} = '{value}'")
+        elif self._direct:
+            self._session, self._unheard = value, True
+            yield Unanswered(f"SET {SETTING} = '{value}'")
+        else:
+            lineage_not_stored(self._shim.datastore, "a write in a pipeline")
 
     def _is_direct(self, pid: int) -> Asking[bool]:
         if self._direct is None:
@@ -254,9 +314,11 @@ class RowLineages:
         self._local, self._begin = self._begin, ""
         return f"SET LOCAL {SETTING} = '{self._local}'"
 
-    def ends(self, *, within: bool) -> None:
+    def ends(self, *, within: bool, commits: bool) -> None:
         """The client itself ends its transaction, or goes back to a savepoint *within* it."""
         self._local = _UNKNOWN if within else ""
+        if self._unheard and not commits:
+            self._session = _UNKNOWN
 
     def after(
         self,
@@ -280,16 +342,8 @@ class RowLineages:
             spoken: the statement as it was sent; None where that is not known.
             escape: makes a literal of bytes in the client's encoding.
         """
-        said, found = self._said, self._found
-        if said.back or session is Session.FAILED or found & (MANY | COMMITS_INSIDE):
-            self._local = _UNKNOWN  # A savepoint brings an older one back.
-        if found & (COMMITS | ENDS | TWO_PHASES) and not found & MANY:
-            self._local = ""
-        if session in (Session.IDLE, Session.LOST) and not busy:
-            self._local = ""
-        self._begin = ""
-        if said.forgets:
-            self._session = self._local = _UNKNOWN
+        self._settle_setting(session, failed=failed, busy=busy)
+        found = self._found
         if failed or not self._merges:
             self._said, self._due = _NOTHING, False
         else:
@@ -308,6 +362,22 @@ class RowLineages:
         still = session is Session.OPEN
         other = found & (COMMITS | ENDS | MANY | FETCHES | WRITES | CALLS)
         return self._ask(pid, escape, still=still, same=still and not other)
+
+    def _settle_setting(self, session: Session, *, failed: bool, busy: bool) -> None:
+        """Note which setting a session has after a call."""
+        said, found = self._said, self._found
+        if said.back or session is Session.FAILED or found & (MANY | COMMITS_INSIDE):
+            self._local = _UNKNOWN  # A savepoint brings an older one back.
+        if found & (COMMITS | ENDS | TWO_PHASES) and not found & MANY:
+            self._local = ""
+        if session in (Session.IDLE, Session.LOST) and not busy:
+            self._local = ""
+        self._begin = ""
+        if self._unheard and (failed or said.back or found & (ENDS | MANY | COMMITS_INSIDE)):
+            self._session = _UNKNOWN
+        self._unheard = self._unheard and (busy or session is not Session.IDLE)
+        if said.forgets:
+            self._session = self._local = _UNKNOWN
 
     def _take(self, results: Collection[Any], spoken: Spoken | None, *, busy: bool) -> None:
         """Note the keys that *results* show, and what they do not show."""

@@ -10,7 +10,8 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from antipode_shims.postgresql._statements import unhidden
+from antipode_shims._sql.texts import LONGEST, LONGEST_KEPT, Kept
+from antipode_shims.postgresql._hidden import unhidden
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,12 +49,25 @@ class Mentions(NamedTuple):
     back: bool
 
 
-@lru_cache(maxsize=512)
+_kept: Kept[tuple[str, tuple[str, ...]], Mentions] = Kept()
+
+
 def mentions(sql: str, names: tuple[str, ...]) -> Mentions:
     """What *sql* says of *names*, each ``table`` or ``schema.table``."""
+    if len(sql) > LONGEST:
+        every = dict.fromkeys(names, 1)
+        return Mentions(every, every, own=False, forgets=True, back=True)
     plain = unhidden(sql, _blank)
     if plain is None:
-        plain = sql  # One name too many costs little.
+        return _plainly(sql, names)  # One name too many costs little.
+    found = _kept.get((plain, names))
+    if found is not None:
+        return found
+    found = _plainly(plain, names)
+    return found if len(plain) > LONGEST_KEPT else _kept.keep((plain, names), found)
+
+
+def _plainly(plain: str, names: tuple[str, ...]) -> Mentions:
     every = _counted(plain, names)
     target = _TARGET.match(plain)
     return Mentions(
@@ -65,12 +79,11 @@ def mentions(sql: str, names: tuple[str, ...]) -> Mentions:
     )
 
 
-def _blank(found: re.Match[str]) -> str:
+def _blank(hidden: str) -> str:
     """Texts and comments name nothing; names and the bodies of functions do."""
-    text = found.group()
-    if text[0] in '"$':
-        return text
-    return " " if text[:2] in ("--", "/*") else "''"
+    if hidden[0] in '"$':
+        return hidden
+    return " " if hidden[:2] in ("--", "/*") else "''"
 
 
 def _counted(plain: str, names: tuple[str, ...]) -> Mapping[str, int]:

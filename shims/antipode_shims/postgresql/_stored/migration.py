@@ -18,6 +18,8 @@ from .table import SUFFIX, TYPES, Table, identifier, literal
 from .triggers import COMMENT, TOMBSTONES, merging, storing, trigger_names, triggers
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from antipode_shims.postgresql._look import Asking
     from antipode_shims.postgresql._position import Rows
 
@@ -42,6 +44,24 @@ _DESCRIBED = (
     " LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = u.number"
     " WHERE c.oid = to_regclass({name}) ORDER BY u.place"
 )
+
+#: The names of views that show rows of some tables, over any number of other views.
+_VIEWS = (
+    "WITH RECURSIVE spread AS (SELECT to_regclass(n)::oid AS oid FROM unnest(ARRAY[{names}]) AS n"
+    " UNION SELECT r.ev_class FROM spread s JOIN pg_depend d ON d.refobjid = s.oid"
+    " AND d.refclassid = 'pg_class'::regclass AND d.classid = 'pg_rewrite'::regclass"
+    " JOIN pg_rewrite r ON r.oid = d.objid)"
+    " SELECT c.relname AS name FROM spread s JOIN pg_class c ON c.oid = s.oid"
+    " WHERE c.relkind IN ('v', 'm')"
+)
+
+
+def views(names: Iterable[str]) -> Asking[tuple[str, ...]]:
+    """Ask which views show rows of tables with these *names*, as `described` takes them."""
+    rows = yield _VIEWS.format(
+        names=", ".join(literal(check_name(name, "tables")) for name in names)
+    )
+    return tuple(sorted({str(row["name"]) for row in rows}))
 
 
 def described(name: str) -> Asking[Table | None]:

@@ -6,17 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 from psycopg import pq
 
+from antipode_shims.postgresql._clients.holding import clients_own
 from antipode_shims.postgresql._clients.psycopg import AsyncConnection, Shared, SyncConnection
 from antipode_shims.postgresql._clients.tap import Session
 from antipode_shims.postgresql._look import Refused, converse, converse_async
-from antipode_shims.postgresql._statements import ANYTHING, meaning
+from antipode_shims.postgresql._statements import ANYTHING
 
-from .lineages import FORGET
+from .lineages import FORGET, NOTHING_SHOWN, Shown, Unanswered
 from .sought import Spoken
 
 if TYPE_CHECKING:
     from antipode_shims.postgresql._clients.holding import Call
+    from antipode_shims.postgresql._clients.psycopg import Piped
     from antipode_shims.postgresql._look import Asking
+    from antipode_shims.postgresql._position import Rows
 
     from .lineages import StoredTap
 
@@ -31,12 +34,13 @@ _SHOWING = {
 }
 
 
-def shown_by(gen: Any) -> tuple[Any, bool]:
-    """The cursor that *gen* fills, and whether with all results of a statement."""
+def shown_by(gen: Any) -> Shown:
+    """What *gen* is about to show."""
     code = getattr(gen, "gi_code", None)
     every = _SHOWING.get("" if code is None else code.co_name)
-    cursor = None if every is None else gen.gi_frame.f_locals.get("self")
-    return (cursor, bool(every)) if hasattr(cursor, "pgresult") else (None, False)
+    if every is None or not hasattr(gen.gi_frame.f_locals.get("self"), "pgresult"):
+        return NOTHING_SHOWN
+    return Shown(gen.gi_frame.f_locals["self"], gen.gi_frame, every=every)
 
 
 class StoredShared(Shared[Any]):
@@ -48,8 +52,7 @@ class StoredShared(Shared[Any]):
         """What to ask and to set before a statement, once it may be sent."""
         piping = self.pgconn.pipeline_status != pq.PipelineStatus.OFF
         session = Session.BUSY if self._antipode_busy() else self._antipode_session()
-        functions = self._antipode.shim.readonly_functions
-        found = ANYTHING if call.sql is None else meaning(call.sql, functions)
+        found = ANYTHING if call.sql is None else self._antipode.shim.meanings[call.sql]
         return self._antipode.stored.before(
             call.sql,
             found,
@@ -59,44 +62,61 @@ class StoredShared(Shared[Any]):
             pid=self.pgconn.backend_pid,
         )
 
+    def _antipode_queued(self, setting: str) -> Rows:
+        """Put a setting before what the pipeline sends next; no rows."""
+        tap = self._antipode
+        if self._pipeline is None:
+            return []  # Rows come one by one, and the client refuses the statement.
+        tap.own = True
+        try:
+            for _ in self._exec_command(setting):
+                pass  # It is queued: nothing is waited for.
+        finally:
+            tap.own = False
+        return []
+
     def _antipode_with(self, command: str) -> str:
         """With a BEGIN goes what the writes of its transaction depend on."""
         stored = self._antipode.stored
         if command.startswith(("COMMIT", "ROLLBACK")):
-            stored.ends(within=" TO " in command)
+            stored.ends(within=" TO " in command, commits=command.startswith("COMMIT"))
         return stored.begins() if command.startswith("BEGIN") else ""
 
-    def _antipode_left(self, error: BaseException | None, call: Call | None) -> Any:
+    def _antipode_left(
+        self, error: BaseException | None, call: Call | None, piped: Piped | None
+    ) -> Any:
         """What is left to ask now that a call is over: also for the lineages of its rows."""
         tap = self._antipode
-        steps = super()._antipode_left(error, call)
-        (cursor, every), tap.shown = tap.shown, (None, False)
+        steps = super()._antipode_left(error, call, piped)
+        shown, tap.shown = tap.shown, NOTHING_SHOWN
         results: list[Any] = []
-        if cursor is not None and error is None:
-            results = cursor._results if every else [cursor.pgresult]  # noqa: SLF001
+        if shown.cursor is not None and error is None:
+            results = shown.cursor._results if shown.every else [shown.cursor.pgresult]  # noqa: SLF001
         more = tap.stored.after(
             [result for result in results if result is not None],
             self._antipode_session(),
             failed=error is not None,
             busy=self._antipode_busy(),
             pid=self.pgconn.backend_pid,
-            spoken=None if cursor is None else _spoken(cursor._query),  # noqa: SLF001
+            spoken=None if shown.cursor is None else _spoken(shown),
             escape=pq.Escaping(self.pgconn).escape_literal,
         )
         return _both(steps, more) if steps is not None and more is not None else steps or more
 
 
-def _spoken(query: Any) -> Spoken | None:
-    """What the client made of a statement and its parameters."""
+def _spoken(shown: Shown) -> Spoken | None:
+    """What the client made of a statement and its parameters.
+
+    A cursor does not keep what it executes by the name of a prepared statement, as it does by
+    itself from the sixth time on: its generator had it.
+    """
+    query = shown.cursor._query  # noqa: SLF001 - no attribute that is public has the parameters
+    if query is None:
+        query = shown.frame.f_locals.get("pgq")
     if query is None:
         return None
     binary = [each == pq.Format.BINARY for each in query.formats or ()]
     return Spoken(bytes(query.query), query.params or (), binary)
-
-
-def _clients_own(refused: Refused) -> BaseException:
-    """The client's error for a question that was refused, and whose transaction has failed."""
-    return refused.__cause__ or refused
 
 
 def _both(first: Asking[None], second: Asking[None]) -> Asking[None]:
@@ -114,11 +134,16 @@ class SyncStoredConnection(StoredShared, SyncConnection[Any]):  # pyright: ignor
         try:
             return super().wait(gen, *args, **options)
         except Refused as refused:
-            raise _clients_own(refused) from None
+            raise clients_own(refused) from None
 
     def _antipode_hold(self, call: Call) -> None:
         super()._antipode_hold(call)
         converse(self._antipode_before(call), self._antipode_ask)
+
+    def _antipode_ask(self, text: str) -> Rows:
+        if isinstance(text, Unanswered):
+            return self._antipode_queued(text)
+        return super()._antipode_ask(text)
 
     lock: Any
 
@@ -142,11 +167,16 @@ class AsyncStoredConnection(StoredShared, AsyncConnection[Any]):  # pyright: ign
         try:
             return await super().wait(gen, *args, **options)
         except Refused as refused:
-            raise _clients_own(refused) from None
+            raise clients_own(refused) from None
 
     async def _antipode_hold(self, call: Call) -> None:
         await super()._antipode_hold(call)
         await converse_async(self._antipode_before(call), self._antipode_ask)
+
+    async def _antipode_ask(self, text: str) -> Rows:
+        if isinstance(text, Unanswered):
+            return self._antipode_queued(text)
+        return await super()._antipode_ask(text)
 
     def _antipode_forget(self) -> None:
         """Let later writes of this connection have no lineage: nobody can wait here to say so."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError
-from antipode.shim import Scope, count, scope_in, unscoped
+from antipode.shim import scope_in
 from antipode_shims._messages.headers import own_write
+from antipode_shims._messages.unconfirmed import Unconfirmed
 
 from .libraries import pika
 from .pika_blocking import certainly_absent, consuming, outfitted, transacting
@@ -25,8 +27,7 @@ if TYPE_CHECKING:
 class _Pending:
     """A publication that the broker has not confirmed."""
 
-    write: WriteId
-    held: Scope | None
+    message: Unconfirmed
     returned: bool = False
 
 
@@ -42,17 +43,19 @@ class Confirms:
     tag: int | None = None
     pending: dict[int, _Pending] = field(default_factory=dict)
 
-    def sent(self, write: WriteId | None, held: Scope | None) -> None:
+    def sent(self, write: WriteId | None) -> None:
         """The next publication was sent; None: one of which no more is asked."""
         if self.tag is not None:
             self.tag += 1
             if write is not None:
-                self.pending[self.tag] = _Pending(write, held)
+                message = Unconfirmed(scope_in(), write, awaits=_from_elsewhere())
+                self.pending[self.tag] = _Pending(message)
+                message.sent()
 
     def returned(self, write: WriteId | None) -> None:
         """The broker routed *write* nowhere; it will acknowledge it all the same."""
         for pending in self.pending.values():
-            if pending.write == write:
+            if pending.message.write == write:
                 pending.returned = True
 
     def settle(self, tag: int, *, multiple: bool, accepted: bool) -> None:
@@ -63,11 +66,12 @@ class Confirms:
             if pending is None:
                 continue
             if pending.returned:
-                self.state.refused(pending.write)
-            elif not accepted:
+                pending.message.refuse()
+                self.state.refused(pending.message.write)
+            elif accepted:
+                pending.message.confirm()
+            else:
                 self._doubt(pending)
-            elif pending.held is not None:
-                pending.held.append(pending.write)
 
     def closed(self) -> None:
         """The channel is gone: what was not confirmed is in doubt."""
@@ -78,10 +82,14 @@ class Confirms:
 
     def _doubt(self, pending: _Pending) -> None:
         """The broker may have it, in some queues."""
-        self.state.publications.void(pending.write)
-        count("incomplete", self.state.datastore)
-        if pending.held is not None:
-            pending.held.mark_incomplete(self.state.datastore, "in_doubt")
+        self.state.publications.void(pending.message.write)
+        pending.message.doubt()
+
+
+def _from_elsewhere() -> Callable[[], bool]:
+    """Whether who asks is in another thread than this one, which has to take confirms in."""
+    here = threading.get_ident()
+    return lambda: threading.get_ident() != here
 
 
 def instrument(channel: Any, state: State) -> None:
@@ -119,7 +127,7 @@ def _publishing(channel: Any, state: State, confirms: Confirms) -> Callable[...,
         if not state.hears(exchange):
             sent, _ = outfitted(channel, state, properties, None)
             original(exchange, routing_key, body, sent, mandatory)
-            confirms.sent(None, None)
+            confirms.sent(None)
             return
         write = state.name(exchange, routing_key, confirmed=confirmed)
         sent, write = outfitted(channel, state, properties, write)
@@ -132,15 +140,12 @@ def _publishing(channel: Any, state: State, confirms: Confirms) -> Callable[...,
                 state.in_doubt(write)
             raise
         if write is None:
-            confirms.sent(None, None)
+            confirms.sent(None)
             return
         if not confirmed:
             state.minted(write)
             return
-        held = scope_in()
-        confirms.sent(write, held)
-        if held is None:
-            unscoped("write", state.datastore)
+        confirms.sent(write)
 
     return basic_publish
 

@@ -48,9 +48,8 @@ def uninstrument() -> None:
 def _opened(channel: Any, place: Callable[[Any], tuple[Any, Any, Any]], connection: Any) -> None:
     """A channel was opened."""
     host, port, virtual_host = place(connection)
-    database = str(virtual_host or "/")
     where = [place_of(host, int(port))]
-    _wide.cover(channel, where, None if database == "/" else database, partial(_take, channel))
+    _wide.cover(channel, where, str(virtual_host or "/"), partial(_take, channel))
 
 
 def _of_parameters(given: Any) -> tuple[Any, Any, Any]:
@@ -67,7 +66,8 @@ def _of_callback(connection: Any) -> tuple[Any, Any, Any]:
 
 def _of_url(connection: Any) -> tuple[Any, Any, Any]:
     url = connection.url
-    return url.host, url.port or (_AMQPS if url.scheme == "amqps" else _AMQP), url.path[1:]
+    port = url.port or (_AMQPS if url.scheme == "amqps" else _AMQP)
+    return url.host, port, url.path.removeprefix("/")
 
 
 def _take(channel: Any, rule: Rule) -> None:

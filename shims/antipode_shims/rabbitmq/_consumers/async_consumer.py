@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError, UnmetError, barrier_async, check_async, fulfilling
-from antipode.shim import count, logger
+from antipode.shim import count, logger, unless_cancelled
 from antipode_shims.rabbitmq._clients.libraries import kind
 from antipode_shims.rabbitmq._clients.message import handling
 
@@ -125,7 +126,9 @@ class RabbitMQAsyncConsumer:
         await self._channel.set_qos(prefetch_count=self._options.prefetch)
         if self._queue is None:
             self._queue = await self._channel.get_queue(self._options.queue)
-        self._tag = await self._queue.consume(self._on_message)
+        # Known before the broker answers: a start that is cancelled meanwhile may be consuming.
+        self._tag = f"antipode.{uuid.uuid4().hex}"
+        await self._queue.consume(self._on_message, consumer_tag=self._tag)
         if not hasattr(self._channel, "reopen_callbacks"):  # A robust one comes back on its own.
             self._channel.close_callbacks.add(self._on_closed)
             underlay = await self._channel.get_underlay_channel()
@@ -141,7 +144,7 @@ class RabbitMQAsyncConsumer:
             AMQPError: the channel, which is not a robust one, is gone.
         """
         try:
-            await self.start()
+            await unless_cancelled(self.start())
             await self._over.wait()
         finally:
             await self.aclose()
@@ -169,8 +172,12 @@ class RabbitMQAsyncConsumer:
         await self._resender.close()
 
     async def __aenter__(self) -> Self:
-        """Begin to consume; closed at the end."""
-        await self.start()
+        """Begin to consume; closed at the end, and where this does not come so far."""
+        try:
+            await unless_cancelled(self.start())
+        except BaseException:
+            await self.aclose()
+            raise
         return self
 
     async def __aexit__(

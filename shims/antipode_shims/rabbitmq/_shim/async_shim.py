@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError, Lineage, current, scope
-from antipode.shim import OnRead, Pacer, ReadsFrom, Unreachable, register
+from antipode.shim import OnRead, Pacer, ReadsFrom, Unreachable, register, unless_cancelled
 from antipode_shims._messages.headers import outgoing
 from antipode_shims._messages.publisher import Publications, SequenceBy
 from antipode_shims.rabbitmq._clients.aio_pika import certainly_absent, is_returned, stored_in
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from antipode import Promise
     from antipode_shims.rabbitmq._endpoint.tap import Receipts
+
+#: How long a task that is cancelled waits for the answer that is on its way to it, in seconds.
+ANSWER_S = 5.0
 
 
 class RabbitMQAsyncShim(BaseRabbitMQShim):
@@ -173,13 +176,27 @@ class RabbitMQAsyncShim(BaseRabbitMQShim):
         started_s = time.monotonic()
         pacer = Pacer()
         while True:
-            channel = await self._consumer.channel()
-            source = await channel.get_queue(name, ensure=False)
-            message = await source.get(no_ack=no_ack, fail=False, timeout=None)
+            message = await self._one(name, no_ack=no_ack)
             waited_s = time.monotonic() - started_s
             if message is not None or waited_s >= timeout_s:
                 return message
             await asyncio.sleep(min(pacer.pause_s(waited_s), timeout_s - waited_s))
+
+    async def _one(self, name: str, *, no_ack: bool) -> Any:
+        """The next message, if there is one; what comes to a task that is cancelled goes back."""
+        channel = await unless_cancelled(self._consumer.channel())
+        source = await channel.get_queue(name, ensure=False)
+        getting = asyncio.ensure_future(source.get(no_ack=no_ack, fail=False, timeout=None))
+        try:
+            return await asyncio.shield(getting)
+        except asyncio.CancelledError:
+            # On a channel that others use, too: what nobody acknowledges would stay with it.
+            await asyncio.wait({getting}, timeout=ANSWER_S)
+            if not getting.done():
+                getting.cancel()
+            elif not no_ack and getting.exception() is None and getting.result() is not None:
+                await getting.result().nack(requeue=True)
+            raise
 
     async def aclose(self) -> None:
         """Unregister, close the connections and end the tap. Idempotent."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from antipode import UnmetError
-from antipode.shim import Unreachable, adopt, shared_watcher
+from antipode import ConfigurationError, UnmetError
+from antipode.shim import Unreachable, adopt, disown, heed_cancellation, shared_watcher
 from antipode_shims.redis._commands import READ, WRITE, Kind, kind_of
 
 from .asked import Asked
-from .call import CALL, Call, Rules, is_named
+from .call import CALL, SCANNING, Call, Rules, Staying, is_named
 from .exchange import exchange_async, look_on_async, refusal_on_async
+from .primary import AT_PRIMARY, MOVED, cursor_of, marked, without_mark
 from .redis_py import called_once, link_errors, response_error, run_batch, timed_out
 from .tap import AsyncTappedConnection, Tap, packet_mark
 
@@ -28,13 +30,24 @@ def _nothing() -> None:
     """Come before an attempt that needs nothing."""
 
 
+async def _at_primary(moved: UnmetError, made: Callable[..., Any], args: Any, options: Any) -> Any:
+    """Make a read that was *moved*; a server that is no primary does not answer it."""
+    token = MOVED.set(moved)
+    try:
+        return await made(*args, **options)
+    finally:
+        MOVED.reset(token)
+
+
 class AsyncHooks:
     """What happens around redis-py's methods for the clients of one shim."""
 
-    def __init__(self, shim: BaseRedisShim, pool: Any) -> None:
-        """Record positions for *shim* and satisfy its floors on the connections of *pool*."""
+    def __init__(self, shim: BaseRedisShim, client: Any) -> None:
+        """Record positions for *shim* and satisfy its floors on the connections of *client*."""
         self.shim = shim
-        self.rules = Rules(shim, pool)
+        self.rules = Rules(shim, client.connection_pool)
+        weak = weakref.ref(client)
+        self.staying = Staying(partial(_adopt, weak, self), partial(_disown, weak, self))
 
     async def run(
         self,
@@ -60,13 +73,25 @@ class AsyncHooks:
         call.repeats = repeats
 
         def repeated(made: Callable[..., Any]) -> Callable[..., Any]:
+            if call.may_wait:  # asyncio alone
+                made = heed_cancellation(made)  # asyncio alone
+
             async def attempts(*args: Any, **options: Any) -> Any:
                 before()
                 reply = await made(*args, **options)
-                while call.waits:
-                    await call.again.pause_async()
-                    before()
-                    reply = await made(*args, **options)
+                waits = call.waits
+                if not waits:
+                    return reply
+                stays = self.staying.begin()
+                try:
+                    while waits:
+                        await call.again.pause_async()
+                        before()
+                        reply = await made(*args, **options)
+                        waits = call.waits
+                finally:
+                    if stays:
+                        self.staying.end()
                 return reply
 
             return attempts
@@ -81,6 +106,31 @@ class AsyncHooks:
         CALL.reset(token)
         call.settle()
         return reply
+
+    async def scan(self, plain: Callable[..., Any], args: Any, options: Any) -> Any:
+        """A command with a cursor: it goes on at the server that gave the cursor.
+
+        Raises:
+            ConfigurationError: that is a primary which this client does not know.
+            UnmetError: it began at the replica, which does not show enough now.
+        """
+        rules, cursor = self.rules, cursor_of(args)
+        if cursor < AT_PRIMARY:
+            try:
+                call = rules.call(args, scans=True, movable=not cursor)
+                if call is None:
+                    return await plain(*args, **options)
+                return await self.run(call, plain, args, options, repeats=True)
+            except UnmetError as unmet:
+                primary = None if cursor else rules.elsewhere(unmet, [args], scans=True)
+                if primary is None:
+                    raise
+                moved = unmet
+            return marked(await _at_primary(moved, primary.execute_command, args, options))
+        if (primary := rules.primary) is None:
+            msg = f"a cursor of the primary of {self.shim.datastore!r}, which is not known here"
+            raise ConfigurationError(msg)
+        return marked(await primary.execute_command(*without_mark(args), **options))
 
     async def command(
         self, call: Call, send: Send, connection: Any, args: Any, *, strict: bool
@@ -143,6 +193,7 @@ class AsyncHooks:
             refusal = await self._refusal(call, held, connection, strict=watching)
         plan["refusal"] = refusal
         if held and refusal is None and meant.repeatable and not watching:
+            call.verdict = self.rules.stays(held, every)
             return await self._guarded(
                 call,
                 held,
@@ -206,6 +257,8 @@ class AsyncHooks:
         a read that has waited.
         """
         final = call.begun
+        if call.verdict is not None:
+            return None
         if (held.promises or final) and not await self._held(call, held, connection):
             return None
         while True:
@@ -251,6 +304,7 @@ class AsyncHooks:
         Raises:
             UnmetError: the poll was not answered in the floor's time.
         """
+        send = heed_cancellation(send)  # asyncio alone
         try:
             return await send(connection), None
         except response_error() as error:
@@ -326,6 +380,21 @@ class AsyncHooks:
         return await self._tapped(call, send, connection, tap)
 
 
+def _adopt(weak: weakref.ref[Any], hooks: AsyncHooks) -> None:
+    """Instrument the client of *hooks* again, for a read that waits."""
+    client = weak()
+    if client is not None and getattr(client, "_antipode", None) is None:
+        adopt(client, AsyncClient, hooks)
+
+
+def _disown(weak: weakref.ref[Any], hooks: AsyncHooks) -> None:
+    """Leave the client of *hooks* plain, unless it has others by now."""
+    client = weak()
+    if client is not None and getattr(client, "_antipode", None) is hooks:
+        disown(client, AsyncClient)
+        vars(client.connection_pool).pop("get_connection", None)
+
+
 class AsyncClient:
     """Mixed into the class of an instrumented client."""
 
@@ -339,11 +408,14 @@ class AsyncClient:
             call = hooks.rules.call(args)
             if call is None:
                 return await plain(*args, **options)
+            if call is SCANNING:
+                return await hooks.scan(plain, args, options)
             return await hooks.run(call, plain, args, options, repeats=True)
         except UnmetError as unmet:
             if (primary := hooks.rules.elsewhere(unmet, [args])) is None:
                 raise
-        return await primary.execute_command(*args, **options)
+            moved = unmet
+        return await _at_primary(moved, primary.execute_command, args, options)
 
     async def _send_command_parse_response(
         self, conn: Any, command_name: Any, *args: Any, **options: Any
@@ -427,10 +499,11 @@ class AsyncPipeline:
             primary = hooks.rules.elsewhere(unmet, commands) if repeats else None
             if primary is None:
                 raise
+            moved = unmet
         own = vars(self)  # redis-py has two names for it.
         pipeline = primary.pipeline(own.get("transaction", own.get("is_transaction", True)))
         pipeline.command_stack = queued
-        return await pipeline.execute(*args, **options)
+        return await _at_primary(moved, pipeline.execute, args, options)
 
     async def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
         """Send a command between ``WATCH`` and ``MULTI``."""

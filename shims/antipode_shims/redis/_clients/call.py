@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import weakref
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from antipode import ConfigurationError, Status, UnmetError
 from antipode.shim import (
@@ -15,10 +16,13 @@ from antipode.shim import (
     StaleRead,
     count,
     floor,
+    log_once,
     mark_incomplete,
+    move,
     own_time,
     record_read,
     record_write,
+    stays,
 )
 from antipode_shims.redis._commands import READ, WRITE, Batch, Kind, kind_of, name_of
 from antipode_shims.redis._position import (
@@ -32,11 +36,12 @@ from antipode_shims.redis._position import (
     unknown_logs,
 )
 
+from .primary import MOVED, PRIMARIES, SCANS, is_scan
 from .redis_py import places_of
 from .tap import Tap
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from antipode import Lineage
     from antipode_shims.redis._shim.base import BaseRedisShim
@@ -55,6 +60,7 @@ class Call:
     Attributes:
         held: the floor.
         asked: whether it was asked for, for this call's reads already.
+        may_wait: whether it may be held back; of most calls it is known at once that they are not.
         verdict: why the read may not be answered. It is kept here and raised outside, because
             redis-py would take a ``TimeoutError`` for its own and try again.
         recorded: the incarnation that showed the floor's promises before the read.
@@ -64,6 +70,7 @@ class Call:
 
     # Most calls change none of these: what an instance does not set costs it nothing.
     asked = False
+    may_wait = True
     verdict: UnmetError | None = None
     recorded = ""
     repeats = False
@@ -146,6 +153,42 @@ class Call:
             self.settle()
 
 
+class Staying:
+    """Keeps a client instrumented until the reads that wait on it are over.
+
+    Each attempt at such a read goes through the client's class: a plain one would read at once.
+    """
+
+    def __init__(self, adopt: Callable[[], object], disown: Callable[[], object]) -> None:
+        """Of a client that *adopt* instruments, and *disown* leaves plain."""
+        self._adopt, self._disown = adopt, disown
+        self._reads = 0
+        self._lock = threading.Lock()
+        self.over = False
+
+    def begin(self) -> bool:
+        """A read begins to wait. True: it does."""
+        with self._lock:
+            self._reads += 1
+            if self.over and self._reads == 1:  # Between its attempt and here.
+                self._adopt()
+        return True
+
+    def end(self) -> None:
+        """It waits no longer."""
+        with self._lock:
+            self._reads -= 1
+            if self.over and not self._reads:
+                self._disown()
+
+    def leave(self) -> None:
+        """Leave the client plain, now or once nothing waits."""
+        with self._lock:
+            self.over = True
+            if not self._reads:
+                self._disown()
+
+
 class Rules:
     """What the hooks of one client decide, without I/O.
 
@@ -159,23 +202,37 @@ class Rules:
     def __init__(self, shim: BaseRedisShim, pool: Any) -> None:
         """Decide for the clients of *shim* on *pool*."""
         self.shim = shim
+        self._pool = pool
         self.places, self.kept = places_of(pool), places_of(pool)
         self._queuing: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
         self.by_hand = False
         self._watching: weakref.WeakSet[Any] = weakref.WeakSet()
 
-    def call(self, args: Any) -> Call | None:
-        """What a command that needs more than redis-py does comes to; most reads need no more."""
+    def call(self, args: Any, *, scans: bool = False, movable: bool = True) -> Call | None:
+        """What a command that needs more than redis-py does comes to; most reads need no more.
+
+        Of a command with a cursor it is :data:`SCANNING`, unless *scans*.
+
+        Raises:
+            UnmetError: it is a read of a request that was moved to the primary, if it is *movable*.
+        """
         kind, shim = kind_of(args), self.shim
         if kind is WRITE:
-            return Call(self)
+            call = Call(self)
+            call.may_wait = False
+            return call
         if kind is READ or kind is Kind.AWAITING:
+            if not scans and args[0] in SCANS:
+                return SCANNING
             stale = StaleRead()
             held = floor(shim, stale=stale)
+            if held and movable and (unmet := self.stays(held)) is not None:
+                raise unmet
             if not (held or stale or (shim.stored is not None and shim.stored.concerns(args))):
                 return None
             call = Call(self, held, stale)
             call.asked = True
+            call.may_wait = held is not None
             return call
         if kind is Kind.NEUTRAL and not (shim.stored and is_named(args, "WATCH", "UNWATCH")):
             return None
@@ -226,6 +283,10 @@ class Rules:
             state = parse_info(reply)
         except InfoError as error:
             return held.accepts(refused(held.writes, error, held.promises))
+        if not state.primary and (moved := MOVED.get()) is not None:
+            message = "reads of %r are not made at its primary: what is named as that is none"
+            log_once("no_primary", held.datastore, "", message, held.datastore)
+            raise moved
         shown = observation(state, held.writes, self.shim.history)
         if shown.server == recorded and (state.primary or not state.syncing):
             shown = replace(shown, promises=dict.fromkeys(held.promises, Status.VISIBLE))
@@ -233,17 +294,45 @@ class Rules:
             return False
         return held.accepts(shown)
 
-    def elsewhere(self, unmet: UnmetError, commands: Sequence[Any]) -> Any:
+    @property
+    def primary(self) -> Any:
+        """The client of the primary for reads that would be stale here; None for none."""
+        if self.shim.primary is not None or self.shim.reads_from == "primary":
+            return self.shim.primary
+        return PRIMARIES.of(self.shim, self._pool)
+
+    def stays(self, held: Floor, commands: Sequence[Any] = ()) -> UnmetError | None:
+        """Why a read under the floor *held* is made at the primary at once; None: it is not.
+
+        Args:
+            held: what it must see.
+            commands: all of a pipeline's.
+        """
+        if self.by_hand or not any(each.moves for each in held.demands):
+            return None
+        if any(map(is_scan, commands)):
+            return None
+        unmet = stays(self.shim.datastore)
+        return None if unmet is None or self.primary is None else unmet
+
+    def elsewhere(self, unmet: UnmetError, commands: Sequence[Any], *, scans: bool = False) -> Any:
         """The client at which *commands* are made, which would be stale here; None for none.
 
         Nothing that may write, and nothing within a transaction: its connection is this client's.
+
+        Args:
+            unmet: why not here.
+            commands: all of them.
+            scans: whether a cursor that they give is known again.
         """
-        primary = self.shim.primary
-        if primary is None or not unmet.at_primary or self.by_hand:
+        if not unmet.at_primary or self.by_hand or (primary := self.primary) is None:
             return None
         if any(kind_of(args) not in _READING for args in commands):
             return None
+        if not scans and any(map(is_scan, commands)):
+            return None
         count("reads_at_primary", self.shim.datastore)
+        move(self.shim.datastore, unmet.result)
         return primary
 
     def concerns(self, args: Any) -> bool:
@@ -344,6 +433,10 @@ class Rules:
     def batch(self, commands: Any) -> Batch:
         """What a pipeline's commands mean together."""
         return Batch.of(args for args, _ in commands)
+
+
+#: What a command with a cursor comes to, at first.
+SCANNING = cast("Call", object())
 
 
 def is_named(args: Any, *names: str) -> bool:

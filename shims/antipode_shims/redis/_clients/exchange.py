@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError
-from antipode.shim import Unreachable
+from antipode.shim import Unreachable, unless_cancelled
 from antipode_shims.redis._look import patient
 from antipode_shims.redis._position import INFO, InfoError, refused
 
@@ -125,7 +125,7 @@ async def refusal_on_async(
     asked = Asked.of(connection)
     while not asked.settled(connection):
         if link_of(connection) is None:
-            await connection.connect()
+            await unless_cancelled(connection.connect())
             continue
         try:
             replies = await exchange_async(connection, [INFO], timeout_s=timeout_s)
@@ -143,7 +143,19 @@ async def exchange_async(
     timeout_s: float | None = None,
     on_send: Callable[[], None] = nothing,
 ) -> list[Any]:
-    """The asyncio twin of :func:`exchange`; cancelled in flight, the connection is closed."""
+    """The asyncio twin of :func:`exchange`.
+
+    Cancelled in flight, the connection is closed, or all that was asked is read.
+    """
+    return await unless_cancelled(_exchange_async(connection, commands, timeout_s, on_send))
+
+
+async def _exchange_async(
+    connection: Any,
+    commands: Sequence[Command],
+    timeout_s: float | None,
+    on_send: Callable[[], None],
+) -> list[Any]:
     import asyncio
 
     await connection.connect()

@@ -3,17 +3,19 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from antipode import UnmetError
-from antipode.shim import Unreachable, adopt, shared_watcher
+from antipode import ConfigurationError, UnmetError
+from antipode.shim import Unreachable, adopt, disown, shared_watcher
 from antipode_shims.redis._commands import READ, WRITE, Kind, kind_of
 
 from .asked import Asked
-from .call import CALL, Call, Rules, is_named
+from .call import CALL, SCANNING, Call, Rules, Staying, is_named
 from .exchange import exchange, look_on, refusal_on
+from .primary import AT_PRIMARY, MOVED, cursor_of, marked, without_mark
 from .redis_py import called_once, link_errors, response_error, run_batch, timed_out
 from .tap import Tap, TappedConnection, packet_mark
 
@@ -29,13 +31,24 @@ def _nothing() -> None:
     """Come before an attempt that needs nothing."""
 
 
+def _at_primary(moved: UnmetError, made: Callable[..., Any], args: Any, options: Any) -> Any:
+    """Make a read that was *moved*; a server that is no primary does not answer it."""
+    token = MOVED.set(moved)
+    try:
+        return made(*args, **options)
+    finally:
+        MOVED.reset(token)
+
+
 class SyncHooks:
     """What happens around redis-py's methods for the clients of one shim."""
 
-    def __init__(self, shim: BaseRedisShim, pool: Any) -> None:
-        """Record positions for *shim* and satisfy its floors on the connections of *pool*."""
+    def __init__(self, shim: BaseRedisShim, client: Any) -> None:
+        """Record positions for *shim* and satisfy its floors on the connections of *client*."""
         self.shim = shim
-        self.rules = Rules(shim, pool)
+        self.rules = Rules(shim, client.connection_pool)
+        weak = weakref.ref(client)
+        self.staying = Staying(partial(_adopt, weak, self), partial(_disown, weak, self))
 
     def run(
         self,
@@ -61,13 +74,23 @@ class SyncHooks:
         call.repeats = repeats
 
         def repeated(made: Callable[..., Any]) -> Callable[..., Any]:
+
             def attempts(*args: Any, **options: Any) -> Any:
                 before()
                 reply = made(*args, **options)
-                while call.waits:
-                    call.again.pause()
-                    before()
-                    reply = made(*args, **options)
+                waits = call.waits
+                if not waits:
+                    return reply
+                stays = self.staying.begin()
+                try:
+                    while waits:
+                        call.again.pause()
+                        before()
+                        reply = made(*args, **options)
+                        waits = call.waits
+                finally:
+                    if stays:
+                        self.staying.end()
                 return reply
 
             return attempts
@@ -82,6 +105,31 @@ class SyncHooks:
         CALL.reset(token)
         call.settle()
         return reply
+
+    def scan(self, plain: Callable[..., Any], args: Any, options: Any) -> Any:
+        """A command with a cursor: it goes on at the server that gave the cursor.
+
+        Raises:
+            ConfigurationError: that is a primary which this client does not know.
+            UnmetError: it began at the replica, which does not show enough now.
+        """
+        rules, cursor = self.rules, cursor_of(args)
+        if cursor < AT_PRIMARY:
+            try:
+                call = rules.call(args, scans=True, movable=not cursor)
+                if call is None:
+                    return plain(*args, **options)
+                return self.run(call, plain, args, options, repeats=True)
+            except UnmetError as unmet:
+                primary = None if cursor else rules.elsewhere(unmet, [args], scans=True)
+                if primary is None:
+                    raise
+                moved = unmet
+            return marked(_at_primary(moved, primary.execute_command, args, options))
+        if (primary := rules.primary) is None:
+            msg = f"a cursor of the primary of {self.shim.datastore!r}, which is not known here"
+            raise ConfigurationError(msg)
+        return marked(primary.execute_command(*without_mark(args), **options))
 
     def command(self, call: Call, send: Send, connection: Any, args: Any, *, strict: bool) -> Any:
         """One attempt at a single command, which *send* makes on a connection."""
@@ -142,6 +190,7 @@ class SyncHooks:
             refusal = self._refusal(call, held, connection, strict=watching)
         plan["refusal"] = refusal
         if held and refusal is None and meant.repeatable and not watching:
+            call.verdict = self.rules.stays(held, every)
             return self._guarded(
                 call,
                 held,
@@ -205,6 +254,8 @@ class SyncHooks:
         a read that has waited.
         """
         final = call.begun
+        if call.verdict is not None:
+            return None
         if (held.promises or final) and not self._held(call, held, connection):
             return None
         while True:
@@ -323,6 +374,21 @@ class SyncHooks:
         return self._tapped(call, send, connection, tap)
 
 
+def _adopt(weak: weakref.ref[Any], hooks: SyncHooks) -> None:
+    """Instrument the client of *hooks* again, for a read that waits."""
+    client = weak()
+    if client is not None and getattr(client, "_antipode", None) is None:
+        adopt(client, SyncClient, hooks)
+
+
+def _disown(weak: weakref.ref[Any], hooks: SyncHooks) -> None:
+    """Leave the client of *hooks* plain, unless it has others by now."""
+    client = weak()
+    if client is not None and getattr(client, "_antipode", None) is hooks:
+        disown(client, SyncClient)
+        vars(client.connection_pool).pop("get_connection", None)
+
+
 class SyncClient:
     """Mixed into the class of an instrumented client."""
 
@@ -336,11 +402,14 @@ class SyncClient:
             call = hooks.rules.call(args)
             if call is None:
                 return plain(*args, **options)
+            if call is SCANNING:
+                return hooks.scan(plain, args, options)
             return hooks.run(call, plain, args, options, repeats=True)
         except UnmetError as unmet:
             if (primary := hooks.rules.elsewhere(unmet, [args])) is None:
                 raise
-        return primary.execute_command(*args, **options)
+            moved = unmet
+        return _at_primary(moved, primary.execute_command, args, options)
 
     def _send_command_parse_response(
         self, conn: Any, command_name: Any, *args: Any, **options: Any
@@ -424,10 +493,11 @@ class SyncPipeline:
             primary = hooks.rules.elsewhere(unmet, commands) if repeats else None
             if primary is None:
                 raise
+            moved = unmet
         own = vars(self)  # redis-py has two names for it.
         pipeline = primary.pipeline(own.get("transaction", own.get("is_transaction", True)))
         pipeline.command_stack = queued
-        return pipeline.execute(*args, **options)
+        return _at_primary(moved, pipeline.execute, args, options)
 
     def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
         """Send a command between ``WATCH`` and ``MULTI``."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from antipode import ConfigurationError
 from antipode.shim import (
     ProcessWide,
     named_client,
+    own_client,
     place_of,
     register,
     sentinel_place,
@@ -28,11 +31,15 @@ from .redis_py import check_client
 from .sentinel import settings_of
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Callable, Hashable
 
     from antipode.shim import Datastores, Rule
 
+_PORT = 6379
+_SENTINEL_PORT = 26379
 _shims: dict[Hashable, InstrumentedShim] = {}
+#: Of rules that name a service alone, the Sentinels that watch it.
+_deployments: dict[Rule, set[tuple[str, int]]] = {}
 _lock = threading.Lock()
 
 
@@ -63,6 +70,7 @@ def uninstrument() -> None:
     with _lock:
         left = set(_shims.values())
         _shims.clear()
+        _deployments.clear()
     for client in list(implied):
         if client._antipode.shim in left:  # noqa: SLF001
             detach(client)
@@ -75,7 +83,8 @@ def uninstrument() -> None:
 
 def _made(client: Any) -> None:
     """A client was made, and does not come from another one."""
-    if getattr(client, "_antipode", None) is not None:
+    hooks = getattr(client, "_antipode", None)
+    if hooks is not None and not hooks.staying.over:
         return
     pool = client.connection_pool
     shim = pools.get(pool)
@@ -91,15 +100,52 @@ def _address(pool: Any) -> tuple[list[tuple[str, int]], str]:
     arguments = pool.connection_kwargs
     database = str(arguments.get("db") or 0)
     if service := getattr(pool, "service_name", ""):
-        for each in pool.sentinel_manager.sentinels:
+        watching = pool.sentinel_manager.sentinels
+        for each in watching:
             named_client(each)  # It asks where the server is, and has no data.
-        return [sentinel_place(service)], database
+        places = [sentinel_place(service, *_sentinel(each)) for each in watching]
+        return [*places, sentinel_place(service)], database
     if path := arguments.get("path"):
         return [(path, 0)], database
-    return [place_of(arguments.get("host"), int(arguments.get("port") or 6379))], database
+    return [_place(arguments, _PORT)], database
+
+
+def _sentinel(client: Any) -> tuple[str, int]:
+    """The address of a Sentinel."""
+    return _place(client.connection_pool.connection_kwargs, _SENTINEL_PORT)
+
+
+def _place(arguments: Any, port: int) -> tuple[str, int]:
+    return place_of(arguments.get("host"), int(arguments.get("port") or port))
+
+
+def _require_one_deployment(client: Any, rule: Rule) -> None:
+    """Refuse a service of a known name that others than before watch, where the rule has no more.
+
+    Raises:
+        ConfigurationError: none of its Sentinels is one that was seen.
+    """
+    pool = client.connection_pool
+    service = getattr(pool, "service_name", "")
+    if not service or sentinel_place(service) not in rule.places:
+        return
+    by = {sentinel_place(service, *_sentinel(each)) for each in pool.sentinel_manager.sentinels}
+    with _lock:
+        seen = _deployments.setdefault(rule, set())
+        if not seen or seen & by:
+            seen |= by
+            return
+    addresses = map(_sentinel, pool.sentinel_manager.sentinels)
+    hosts = ",".join(f"{host}:{port}" for host, port in addresses)
+    msg = (
+        f"other Sentinels watch another {service!r}, and {rule.datastore!r} is the one that was "
+        f"seen first: name each by its Sentinels, as in NAME=redis+sentinel://{hosts}/{service}"
+    )
+    raise ConfigurationError(msg)
 
 
 def _take(client: Any, rule: Rule) -> None:
+    _require_one_deployment(client, rule)
     is_async = check_client(client)
     attach(client, _shared(client, rule), is_async=is_async)
     implied.add(client)
@@ -128,7 +174,29 @@ def _patch(module: Any) -> None:
     _wide.after(module.Redis, "__init__", _made)
 
 
-_wide = ProcessWide("redis", {"redis.client": _patch, "redis.asyncio.client": _patch})
+def _patch_sentinel(module: Any) -> None:
+    _wide.replace(module.Sentinel, "__init__", _watching)
+
+
+def _watching(original: Callable[..., None]) -> Callable[..., None]:
+    """The clients of Sentinels themselves have no data: no rule is for them."""
+
+    @functools.wraps(original)
+    def init(manager: Any, *args: Any, **options: Any) -> None:
+        own_client(lambda: original(manager, *args, **options), within=lambda _: manager)
+
+    return init
+
+
+_wide = ProcessWide(
+    "redis",
+    {
+        "redis.client": _patch,
+        "redis.asyncio.client": _patch,
+        "redis.sentinel": _patch_sentinel,
+        "redis.asyncio.sentinel": _patch_sentinel,
+    },
+)
 
 
 def _follow_pools() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from antipode import current
 from antipode.shim import count, log_once, mark_incomplete, scope_in, stored_text, unscoped
+from antipode_shims.sns._clients.received import LABELS
 from antipode_shims.sns._commands import PUBLISHING
 from antipode_shims.sns._format import (
     MOST_BYTES,
@@ -141,6 +142,7 @@ def _noted(message: dict[str, Any], *, shows: bool) -> Received:
     """*message*, which remembers its label and does not show it, unless it was asked for."""
     found = Received(message)
     found.antipode = text_of(message)
+    LABELS.note(message, found.antipode)
     attributes = message.get("MessageAttributes")
     if isinstance(attributes, dict) and NAME in attributes and not shows:
         left = _without(attributes)

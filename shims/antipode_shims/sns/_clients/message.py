@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from antipode import Lineage, scope
 from antipode.shim import record_unlabelled
+from antipode_shims.sns._clients.received import LABELS
 from antipode_shims.sns._format import lineage_of, text_of
 
 if TYPE_CHECKING:
@@ -24,19 +25,19 @@ def message(msg: Any, *, datastore: str) -> Iterator[Scope]:
 
     The scope holds what the message depends on; a barrier in it waits for that. It never joins a
     scope that is open already. A message without a lineage starts an empty one; one whose lineage
-    is unreadable starts one that is incomplete.
+    is unreadable, or may have been left out, starts one that is incomplete.
 
     Args:
-        msg: of ``receive_message`` or ``Queue.receive_messages``, delivered raw or wrapped by SNS;
-            or a record of an event of AWS Lambda.
+        msg: of ``receive_message`` or ``Queue.receive_messages``, delivered raw or wrapped by SNS,
+            or a copy of one; or a record of an event of AWS Lambda.
         datastore: the name that its publisher and every other service spell alike.
 
     Raises:
         TypeError: it is no message.
     """
-    text = text_of(_mapping_of(msg))
-    with scope(lineage_of(text, datastore)) as held:
-        if text is None:
+    lineage = LABELS.of(_mapping_of(msg), datastore)
+    with scope(lineage) as held:
+        if lineage is None:
             record_unlabelled(datastore)
         yield held
 
