@@ -14,30 +14,48 @@ from ._request.context import context_with
 from ._runtime import observers
 from ._runtime.adoption import AROUND
 from ._runtime.config import exchange_config
-from ._runtime.datastores import clients_without_names
+from ._runtime.datastores import clients_without_names, described
 from ._runtime.process_wide import noting_clients
+from ._runtime.ruled import applied, rules_in_force, unmatched_rules
 from ._runtime.switch import VARIABLE as DISABLED_VARIABLE
 from ._runtime.switch import is_disabled
+from ._runtime.unnamed import url_of
+from ._setup.wanted import is_set_up
 
 __all__ = [
     "AROUND",
     "DISABLED_VARIABLE",
     "Store",
+    "applied",
     "clients_without_names",
     "context_with",
+    "described",
     "exchange_config",
     "follows",
     "foreign_of",
     "guard_of",
     "holds_any",
     "is_disabled",
+    "is_set_up",
     "looking_shim",
     "may_be_dependency",
     "noting_clients",
     "registered",
     "request_of",
+    "rules_in_force",
+    "rules_without_clients",
     "settle",
+    "unmatched_rules",
+    "url_of",
 ]
+
+
+def rules_without_clients() -> list[str]:
+    """The entries of rules in force by which no client was instrumented yet, sorted."""
+    return sorted(
+        f"{each.datastore}={url_of(each.store, each.places[0], each.database)}"
+        for each in unmatched_rules()
+    )
 
 
 def settle(timeout_s: float) -> None:

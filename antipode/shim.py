@@ -12,6 +12,7 @@ from ._barrier.barrier import Cancellable
 from ._barrier.contract import PRIMARY_KEY, Endpoint, Observation, Unreachable, following
 from ._barrier.decisions import PROMISE_GRACE_S, Pacer
 from ._barrier.floor import Floor, StaleRead
+from ._barrier.moved import move, stays
 from ._barrier.places import Places
 from ._barrier.pools import Repeated, wait_first, wait_first_async
 from ._barrier.promise import record_seconds
@@ -23,6 +24,7 @@ from ._lineage.codec import decode, encode
 from ._lineage.outcomes import Outcome
 from ._lineage.unmet_errors import error_of
 from ._lineage.write_id import Incomplete
+from ._request.background import unrecorded
 from ._request.context import scope_in
 from ._request.lineage_text import (
     readable,
@@ -44,13 +46,23 @@ from ._request.recording import (
 )
 from ._request.scope import Scope
 from ._runtime.adoption import adopt, disown
+from ._runtime.cancellation import heed_cancellation, unless_cancelled
 from ._runtime.clock import SYSTEM_CLOCK, UNTRACED, Clock
 from ._runtime.config import Config, config
-from ._runtime.datastores import Datastores, Rule, own_client, place_of, places_in, sentinel_place
+from ._runtime.datastores import (
+    Datastores,
+    Rule,
+    connected_place,
+    own_client,
+    place_of,
+    places_in,
+    sentinel_place,
+)
 from ._runtime.datastores import named as named_client
 from ._runtime.metrics import count, log_once, logger
 from ._runtime.observers import own_time
 from ._runtime.process_wide import ProcessWide
+from ._runtime.ruled import has_primary, primary_place
 from ._runtime.switch import switchable
 from ._runtime.wake import Wake
 
@@ -85,6 +97,7 @@ __all__ = [
     "Wake",
     "adopt",
     "config",
+    "connected_place",
     "count",
     "decode",
     "defer_read",
@@ -93,11 +106,14 @@ __all__ = [
     "error_of",
     "floor",
     "following",
+    "has_primary",
+    "heed_cancellation",
     "lineage_not_read",
     "lineage_not_stored",
     "log_once",
     "logger",
     "mark_incomplete",
+    "move",
     "named_client",
     "names_of",
     "one_of",
@@ -105,6 +121,7 @@ __all__ = [
     "own_time",
     "place_of",
     "places_in",
+    "primary_place",
     "readable",
     "record_read",
     "record_seconds",
@@ -118,12 +135,15 @@ __all__ = [
     "sentinel_place",
     "shared_watcher",
     "shims_of",
+    "stays",
     "stored_lineage",
     "stored_names",
     "stored_text",
     "switchable",
     "unlabelled",
+    "unless_cancelled",
     "unreadable",
+    "unrecorded",
     "unregister",
     "unscoped",
     "wait_first",

@@ -9,7 +9,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from antipode import AntipodeError, Lineage, WriteId, configure
-from antipode.diagnostics import DISABLED_VARIABLE, context_with, is_disabled
+from antipode.diagnostics import DISABLED_VARIABLE, context_with, is_disabled, registered
 from antipode.propagation import MEMBER
 from antipode.shim import Config, Scope, config, encode, scope_in
 
@@ -24,6 +24,7 @@ from ._doctor_applications import (
     tasks,
 )
 from ._doctor_integrations import integrations
+from ._doctor_rules import rules, set_up
 from ._doctor_stores import stores
 
 if TYPE_CHECKING:
@@ -93,11 +94,14 @@ def examine(
         return
     modules = _doctor_integrations.loaded()
     found = applications(objects, modules)
+    if imported:
+        yield from set_up(registered=bool(registered()), propagates=_opens(propagator))
     yield _propagation(propagator, imported=imported)
     yield _ingress(propagator, found, modules, imported=imported)
     yield from _served(found, modules, imported=imported)
     yield from integrations(settings, found, imported=imported)
     automatic = settings.barriers == "auto"
+    yield from rules(settings, timeout_s)
     yield from stores(imported=imported, timeout_s=timeout_s, automatic=automatic)
 
 
@@ -173,6 +177,14 @@ def _propagation(propagator: TextMapPropagator, *, imported: bool) -> Check:
         said = "the global propagator sends baggage, but not the lineage in it"
         return problem("propagation", said, _BAGGAGE)
     return ok("propagation", "a lineage is sent with what the global propagator injects")
+
+
+def _opens(propagator: TextMapPropagator) -> bool:
+    """Whether extracting opens a scope."""
+    try:
+        return scope_in(propagator.extract({})) is not None
+    except Exception:  # noqa: BLE001 - of whatever propagators there are
+        return False
 
 
 def _ingress(

@@ -7,13 +7,21 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from antipode import ConfigurationError, Status, WriteId
-from antipode.diagnostics import clients_without_names, follows, holds_any, looking_shim, registered
+from antipode.diagnostics import (
+    clients_without_names,
+    follows,
+    holds_any,
+    looking_shim,
+    registered,
+    rules_in_force,
+    unmatched_rules,
+)
 from antipode.shim import Unreachable, Wake, shims_of
 
 from ._check import Check, ok, problem, unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from antipode.diagnostics import Store
     from antipode.shim import Observation
@@ -33,12 +41,18 @@ _SPELL_ALIKE = (
     "if they are one datastore, spell it alike in every service: a barrier for one name does not "
     "hold the reads of the other"
 )
+_ONE_NAME = (
+    "give the rules of both addresses one name: a barrier for one does not hold the reads of the "
+    "other"
+)
 _UNREACHABLE = (
     "start it, or correct its address in the application: barriers would wait for it until their "
     "deadline"
 )
 _RIGHTS = "see the rights, versions and settings that its guide asks for"
-_FILTERS = "take the filters away, or read what they leave out elsewhere, under another name"
+_CAVEAT = (
+    "grant what is missing, or take filters away, or read what they leave out under another name"
+)
 _GUIDE = "mind what its guide says of it"
 _HOLDS_NONE = (
     "instrument the clients that read, or wait by barrier() or the options of consumers (see their "
@@ -57,6 +71,11 @@ def stores(*, imported: bool, timeout_s: float, automatic: bool) -> Iterator[Che
         said = f"clients that nothing instruments: {', '.join(without)}"
         yield unknown("addresses", said, _NAME_THEM)
     names = registered()
+    later = sorted({each.datastore for each in unmatched_rules()}.difference(names))
+    if not names and later:
+        said = f"named by rules, without a client yet: {', '.join(later)}"
+        yield ok("datastores", said)
+        return
     if not names:
         said = "no datastore is registered"
         if imported:
@@ -65,7 +84,8 @@ def stores(*, imported: bool, timeout_s: float, automatic: bool) -> Iterator[Che
             todo = "name your application: antipode doctor --app package.module"
             yield unknown("datastores", f"{said} without an application", todo)
         return
-    yield ok("datastores", f"registered: {', '.join(names)}")
+    more = f"; named by rules, without a client yet: {', '.join(later)}" if later else ""
+    yield ok("datastores", f"registered: {', '.join(names)}{more}")
     if automatic:
         yield _automatic()
     for name in names:
@@ -73,13 +93,37 @@ def stores(*, imported: bool, timeout_s: float, automatic: bool) -> Iterator[Che
     yield from _doubles(names, timeout_s)
 
 
-def _doubles(names: Iterable[str], timeout_s: float) -> Iterator[Check]:
+def _doubles(names: Sequence[str], timeout_s: float) -> Iterator[Check]:
     """Datastores that are one store: where a read goes by another name, nothing is waited for."""
-    for name in names:
-        for log in _logs(name, timeout_s):
-            for other in names:
-                if other != name and any(_has(shim, log, timeout_s) for shim in shims_of(other)):
-                    yield unknown(other, f"its server has the log of {name!r}", _SPELL_ALIKE)
+    servers = {name: _servers(name, timeout_s) for name in names}
+    for at, name in enumerate(names):
+        logs = _logs(name, timeout_s)
+        for other in names:
+            has = any(_has(shim, log, timeout_s) for log in logs for shim in shims_of(other))
+            # Which of two comes first says nothing where they are one server.
+            if other != name and (has or (other in names[at:] and servers[name] & servers[other])):
+                yield _double(name, other)
+
+
+def _servers(name: str, timeout_s: float) -> set[str]:
+    """The incarnations of the servers that answer as *name*; none where that is not known."""
+    found: set[str] = set()
+    for shim in shims_of(name):
+        with suppress(Exception):  # What is wrong with it was said before.
+            found.add(_look(shim, _nothing(name), timeout_s)[0].server)
+    return found - {""}
+
+
+def _double(name: str, other: str) -> Check:
+    """A problem where rules say that both are all that is there, or one and the same part of it."""
+    said = f"its server has the log of {name!r}"
+    for one in rules_in_force():
+        for second in rules_in_force():
+            if (one.datastore, second.datastore) == (name, other) and (
+                None in (one.database, second.database) or one.database == second.database
+            ):
+                return problem(other, f"{said}: one store has two names", _ONE_NAME)
+    return unknown(other, said, _SPELL_ALIKE)
 
 
 def _logs(name: str, timeout_s: float) -> set[str]:
@@ -186,7 +230,7 @@ def _shown(name: str, role: str, looks: list[Observation]) -> Check:
         said = f"{len(servers)} servers answer as its {role}: a barrier may ask another than reads"
         return problem(name, said, f"name one server, or {_AT_READ}")
     if caveat := looks[0].caveat:
-        return problem(name, f"its {role} answers, but {caveat}", _FILTERS)
+        return problem(name, f"its {role} answers, but {caveat}", _CAVEAT)
     return ok(name, f"its {role} answers, the same server {_LOOKS} times")
 
 

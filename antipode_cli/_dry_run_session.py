@@ -29,11 +29,12 @@ from .report import (
     read_baseline,
     render,
     report,
+    summary,
     text_lines,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterator
 
     from .report import FailOn, Report
     from .report._records import Record
@@ -204,12 +205,15 @@ class Reporter(Recorder):
         (folder / "baseline.txt").write_text(baseline_text(found), encoding="utf-8")
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Say what is new or accepted; nothing of a clean run."""
+        """Say what is new or accepted; of a clean run what it saw, in one line."""
         found = self._found
         if self._error:
             terminalreporter.section("antipode")
             terminalreporter.write_line(f"antipode: no report: {self._error}", red=True)
-        if found is None or not _speaks(found):
+        if found is None:
+            return
+        if not _speaks(found):
+            terminalreporter.write_line(summary(found))
             return
         terminalreporter.section("antipode")
         # A run of some tests says nothing of the rest of the baseline.
@@ -221,12 +225,17 @@ class Reporter(Recorder):
             terminalreporter.write_line(f"antipode: {note}")
         if self._wanted is not None:
             terminalreporter.write_line(f"antipode: report in {self._wanted}")
-        if found.missing:
-            why = f"{REQUIRE} fails: nothing was judged of {', '.join(found.missing)}"
+        for why in self._failures(found):
             terminalreporter.write_line(f"antipode: {why}", red=True)
+
+    def _failures(self, found: Report) -> Iterator[str]:
+        """Why the run fails."""
+        if found.unseen:
+            yield f"{FAIL_ON}={self._fail_on} fails: no request was recorded"
+        if found.missing:
+            yield f"{REQUIRE} fails: nothing was judged of {', '.join(found.missing)}"
         if failing := [one.id for one in found.everything if found.fails(one)]:
-            why = f"{FAIL_ON}={self._fail_on}"
-            terminalreporter.write_line(f"antipode: {why} fails on {', '.join(failing)}", red=True)
+            yield f"{FAIL_ON}={self._fail_on} fails on {', '.join(failing)}"
 
 
 def _attributed(recorded: Records) -> Records:
@@ -247,7 +256,9 @@ def _attributed(recorded: Records) -> Records:
 
 def _speaks(found: Report) -> bool:
     """Whether there is anything to say; also where something was written, and nothing judged."""
-    if found.new or found.new_lints or found.accepted or found.unreasoned or found.missing:
+    if found.new or found.new_lints or found.accepted or found.unreasoned:
+        return True
+    if found.missing or found.unseen:
         return True
     reads = any(line.kind == "read" for line in found.records.lines)
     return bool(notes(found) or (found.unread and not reads))

@@ -58,13 +58,13 @@ def options(parser: argparse.ArgumentParser) -> None:
         choices=("none", "confirmed", "unguarded", "lint"),
         default="none",
         help="exit with 1 on new findings: those with a confirmed stale read, all of them, or "
-        "lints as well; default: none",
+        "lints as well; and where no request is recorded; default: none",
     )
     parser.add_argument(
         "--require",
         metavar="DATASTORES",
-        help="exit with 1 where nothing of one of these datastores was judged; names separated by "
-        "commas",
+        help="exit with 1 where nothing of one of these datastores was judged, in any service or, "
+        "as SERVICE:STORE, in that one; separated by commas",
     )
     parser.add_argument(
         "--output", type=Path, metavar="FILE", help="write there and print the summary alone"

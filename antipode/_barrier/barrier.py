@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from antipode._lineage.errors import ConfigurationError
@@ -22,7 +23,7 @@ from .arguments import bounded, lineage_of, names_of, one_of, tell_of_stall
 from .decisions import Policies, Wait
 from .floor import Demand, leave, tell_of_unmet
 from .plan import plan, tell_of_unknown_stores
-from .registry import shims_of
+from .registry import primaries_of, shims_of
 from .waiter import Waiter, one_server, wait_async, wait_here
 from .watcher import CONNECT_S, LOOK_S
 
@@ -172,35 +173,35 @@ class Barrier:
         if not (found := comparison.outcomes()):
             return
         self.wait.unmet(found)
+        for name in {each.write.datastore for each in found}:
+            count("two_names", name)
         if self._policies.on_unmet == "raise":
             msg = f"{describe(found)}: one store has two names; spell it alike in every service"
             raise ConfigurationError(msg)
 
-    def ask_fences(self) -> dict[str, Fence]:
+    def ask_fences(self) -> dict[str, list[Fence]]:
         """Begin to ask primaries for their positions, all at once."""
-        shims = {name: next(s for s in shims_of(name) if s.fences) for name in self.plan.fenced}
-        return {name: shim.fencer.ask(self.fence_s) for name, shim in shims.items()}
+        within_s = self.fence_s
+        return {
+            name: [shim.fencer.ask(within_s) for shim in primaries_of(name)]
+            for name in self.plan.fenced
+        }
 
     @property
     def fence_s(self) -> float:
         """Seconds to wait for them: polls need time, too."""
         return min(self.left_s / 2, CONNECT_S)
 
-    def raise_fences(self, fences: Mapping[str, Fence]) -> None:
+    def raise_fences(self, fences: Mapping[str, list[Fence]]) -> None:
         """Wait for the positions that are there by now, in place of what was dropped.
 
         A primary that does not answer, or has no position, leaves the lineage incomplete, as it
-        was.
+        was: any of them may be the one that was written to.
         """
-        for datastore, fence in fences.items():
-            fence.cancel()
-            try:
-                writes = fence.result(0)
-            except Exception:  # noqa: BLE001 - the barrier then fails as it would without fences
-                logger.warning("no fence from the primary of %r", datastore, exc_info=True)
-                count("fence_failed", datastore)
-                continue
-            if not writes:  # A primary that has lost everything says so in the same way.
+        for datastore, asked in fences.items():
+            positions = [_position(datastore, fence) for fence in asked]
+            writes = frozenset[WriteId]().union(*positions)
+            if not writes or frozenset() in positions:
                 count("fence_failed", datastore)
                 continue
             count("fences", datastore)
@@ -235,11 +236,18 @@ class Barrier:
         """
         result = self.wait.result(self._clock.monotonic())
         self._leave_aged(result)
-        tell_of_unknown_stores(
+        unknown = {
             outcome.write.datastore
             for outcome in result.outcomes
             if outcome.status is Status.UNKNOWN_STORE and outcome.reported
-        )
+        }
+        unmade = unknown & self.plan.unmade.keys()
+        tell_of_unknown_stores(unknown - unmade)
+        if unmade:
+            from .unmade import tell_of_unmade
+
+            for name in unmade:
+                tell_of_unmade(name)
         error = error_of(result)
         count("barrier_ok" if error is None else f"barrier_{error.code}")
         if error is not None and self._policies.on_unmet == "raise":
@@ -261,7 +269,7 @@ class Barrier:
             exclude=self.exclude,
             dry=self.dry,
             checks=self.checks,
-            guards=tuple(write for writes in wanted.pending.values() for write in writes),
+            guards=tuple(chain.from_iterable((wanted.pending | wanted.unmade).values())),
             fenced=bool(wanted.fenced),
             settled=bool(wanted.settled),
         )
@@ -279,11 +287,11 @@ class Barrier:
         """Later reads may come by other connections: each satisfies the floor before it reads."""
         if self.scope is None:
             return
-        for datastore, found in self.plan.pending.items():
+        for datastore, found in (self.plan.pending | self.plan.unmade).items():
             if datastore not in self.plan.floored:
                 continue
-            shims = shims_of(datastore)
-            looked_for = any(shim.floors and shim.promises for shim in shims)
+            shims = [shim for shim in shims_of(datastore) if shim.floors]
+            looked_for = any(shim.promises for shim in shims) if shims else True
             wanted = [each for each in found if looked_for or isinstance(each, WriteId)]
             if wanted:
                 proved = dict.fromkeys(one_server(result, datastore), self._clock.monotonic())
@@ -293,6 +301,10 @@ class Barrier:
                     allowance=Allowance(self.timeout_s),
                     proved=proved,
                 )
+                if not shims:
+                    from .unmade import Awaited
+
+                    demand.awaited = (Awaited(datastore),)
                 leave(self.scope, datastore, demand)
 
 
@@ -359,6 +371,16 @@ def barrier(
     return call.conclude()
 
 
+def _position(datastore: str, fence: Fence) -> frozenset[WriteId]:
+    """What a primary reported by now; nothing where it did not answer, or has no position."""
+    fence.cancel()
+    try:
+        return fence.result(0)
+    except Exception:  # noqa: BLE001 - the barrier then fails as it would without fences
+        logger.warning("no fence from the primary of %r", datastore, exc_info=True)
+        return frozenset()
+
+
 def _run(call: Barrier, finished: threading.Event, *, once: bool = False) -> None:
     """Wait in this thread until the barrier is finished or *finished* is set."""
     if comparison := call.comparison():
@@ -370,7 +392,7 @@ def _run(call: Barrier, finished: threading.Event, *, once: bool = False) -> Non
         fences = call.ask_fences()
         from concurrent.futures import wait as wait_for  # As for `Fencer.ask`.
 
-        wait_for(fences.values(), call.fence_s)
+        wait_for(chain.from_iterable(fences.values()), call.fence_s)
         call.raise_fences(fences)
     wait_here(call.waiter(finished.set, once=once), finished)
 
@@ -412,7 +434,8 @@ async def _run_async(call: Barrier, *, once: bool = False) -> None:
         call.compared(comparison)
     if call.plan.fenced:
         fences = call.ask_fences()
-        waiting = [asyncio.wrap_future(fence) for fence in fences.values()]
+        asked = chain.from_iterable(fences.values())
+        waiting = [asyncio.wrap_future(fence) for fence in asked]
         try:
             await asyncio.wait(waiting, timeout=call.fence_s)
         finally:

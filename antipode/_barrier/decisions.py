@@ -24,6 +24,9 @@ PROMISE_GRACE_S = 3600
 #: The longest pause between two polls, in seconds; polls this far apart are of one moment.
 MOST_PAUSE_S = 0.050
 
+#: Seconds that a poll may last.
+MOST_POLL_S = 1.0
+
 #: Outcomes that ``on_unknown="report"`` lets pass.
 UNKNOWN = frozenset({Status.UNKNOWN_STORE, Status.UNKNOWN_LOG, Status.UNDECIDABLE})
 
@@ -95,11 +98,16 @@ class Wait:
         now_s: float,
         unix_s: float,
         timeout_s: float,
+        before_s: float = 0.0,
     ) -> None:
-        """Start at *now_s*, which is Unix second *unix_s*, with *settled* already known."""
+        """Start at *now_s*, which is Unix second *unix_s*, with *settled* already known.
+
+        For the same, *before_s* seconds were waited by then.
+        """
         self.policies = policies
         self.incomplete = frozenset(incomplete)
         self.started_s = now_s
+        self._from_s = now_s - before_s
         self.deadline_s = now_s + timeout_s
         self.pending = {name: frozenset(found) for name, found in pending.items() if found}
         self._unix_at_zero_s = unix_s - now_s
@@ -172,8 +180,15 @@ class Wait:
         held = self._outcomes[write]
         if held.met and held.status is status and held.server == observation.server:
             return False  # As before: how long it was waited for stays.
-        self._settle(Outcome(write, status, now_s - self.started_s, observation.server, cause))
+        self._settle(Outcome(write, status, now_s - self._from_s, observation.server, cause))
         return status.pending
+
+    def _give_up(self, now_s: float) -> None:
+        """The time is up, and a poll's as well: a server that answered none is unreachable."""
+        for datastore, asked in self.pending.items():
+            silent = [self._outcomes[each] for each in asked]
+            if all(each.status is Status.NOT_YET and not each.server for each in silent):
+                self.unreachable(datastore, _SILENT, now_s)
 
     def _wait_on(self, now_s: float) -> None:
         """Note that a poll left something to wait for."""
@@ -198,28 +213,32 @@ class Wait:
         self._wait_on(now_s)
         for write in asked:
             self._outcomes[write] = Outcome(
-                write, Status.UNREACHABLE, now_s - self.started_s, cause=cause
+                write, Status.UNREACHABLE, now_s - self._from_s, cause=cause
             )
 
     def failed(self, datastore: str, cause: str, now_s: float) -> None:
         """Note that polling again cannot help: what is pending there is undecidable."""
         for write in self.pending.pop(datastore, ()):
-            self._settle(Outcome(write, Status.UNDECIDABLE, now_s - self.started_s, cause=cause))
+            self._settle(Outcome(write, Status.UNDECIDABLE, now_s - self._from_s, cause=cause))
         if not self.pending:
             self._doubt(now_s)
 
     def result(self, now_s: float) -> BarrierResult:
         """How things stand at *now_s*; whatever is pending then is unmet."""
+        if now_s >= self.deadline_s and now_s >= self.started_s + MOST_POLL_S:
+            self._give_up(now_s)
         etas = [eta for datastore, eta in self._etas.items() if datastore in self.pending]
         return BarrierResult(
             outcomes=tuple(sorted(self._outcomes.values(), key=_order)),
-            waited_s=now_s - self.started_s,
+            waited_s=now_s - self._from_s,
             eta_s=max(etas, default=None),
             incomplete=self.incomplete,
             incomplete_ok=self.policies.on_incomplete == "report",
         )
 
 
+#: The cause of what no poll showed until the deadline.
+_SILENT = "its server answered no poll in time"
 #: The cause of what was visible, while it is asked whether it still is.
 _DOUBTED = "it was visible, and was to be seen once more before the barrier succeeds"
 

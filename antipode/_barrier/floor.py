@@ -14,7 +14,6 @@ from antipode._runtime.metrics import count, log_seldom
 
 from .contract import Unreachable
 from .decisions import Pacer, Wait
-from .hint import Hint
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
@@ -29,7 +28,9 @@ if TYPE_CHECKING:
 
     from .contract import Observation
     from .decisions import Policies
+    from .hint import Hint
     from .places import Places
+    from .unmade import Awaited
     from .watcher import Watcher
 
     Observe = Callable[[float], Observation]
@@ -59,8 +60,10 @@ class Demand:
         raises: whether a read that is not shown all of it raises, instead of being answered.
         moves: whether such a read may be made at the primary instead.
         least_look_s: how long a poll may last although the time is up, in seconds.
+        awaited: what was left before a client was made.
     """
 
+    awaited: tuple[Awaited, ...] = ()
     automatic = False
     raises = True
     moves = False
@@ -91,6 +94,11 @@ class Demand:
         error.at_primary = self.moves
         return error
 
+    def meet(self) -> None:
+        """Note that a client reads where the demand was left before that was made."""
+        for each in self.awaited:
+            each.met = True
+
     @property
     def shown(self) -> bool:
         """Whether some server showed all of it."""
@@ -103,17 +111,23 @@ class Demand:
     def joined(self, later: Demand) -> Demand:
         """Both; the later barrier's time and policies hold."""
         both = self._proved.keys() & later._proved.keys()
-        return Demand(
+        joined = Demand(
             self.wanted | later.wanted,
             policies=later.policies,
             allowance=later.allowance,
             proved={each: min(self._proved[each], later._proved[each]) for each in both},
         )
+        joined.awaited = (*self.awaited, *later.awaited)
+        return joined
 
     def branched(self, own: Collection[str]) -> Demand | None:
         """The same for a branch that fulfils the promises of the ids *own* itself."""
         left = self.wanted - {each for each in self.promises if each.id in own}
-        return Demand(left, policies=self.policies, allowance=self.allowance, proved=self._proved)
+        branched = Demand(
+            left, policies=self.policies, allowance=self.allowance, proved=self._proved
+        )
+        branched.awaited = self.awaited
+        return branched
 
 
 class Demands:
@@ -135,6 +149,12 @@ class Demands:
         """These for a branch that fulfils the promises of the ids *own* itself."""
         branched = ((key, demand.branched(own)) for key, demand in self.of.items())
         return Demands({key: demand for key, demand in branched if demand is not None})
+
+    def ended(self) -> None:
+        """The request is over: report floors that waited for a client which never read."""
+        for demand in self.of.values():
+            for each in demand.awaited:
+                each.ended()
 
 
 def leave(scope: Scope, datastore: str, demand: Demand) -> None:
@@ -239,6 +259,9 @@ class Floor:
         self._flaw, self._raises = flaw, raises
         self._stale = stale
         self._clock = clock
+        for each in demands:
+            if each.awaited:
+                each.meet()
 
     def proved(self, server: str, *, within_s: float = math.inf) -> bool:
         """Whether the incarnation *server* showed all of it, in the last *within_s* seconds.
@@ -300,6 +323,7 @@ class Floor:
             now_s=now_s - left_s if is_over else now_s,
             unix_s=self._clock.unix_s(),
             timeout_s=left_s,
+            before_s=demand.allowance.spent_s(now_s),
         )
 
     def _judge(self, demand: Demand, wait: Wait, observation: Observation) -> bool:
@@ -336,7 +360,7 @@ class Floor:
         """End a read whose snapshot is too old.
 
         It is answered, and counted, where no barrier that was called is against it, nor
-        ``on_stale="primary"``: what reads from an open snapshot cannot go elsewhere.
+        ``on_stale``: what reads from an open snapshot cannot go elsewhere.
 
         Args:
             error: says so.
@@ -345,7 +369,7 @@ class Floor:
         Raises:
             StaleSnapshot: *error*, unless the read is answered all the same.
         """
-        if any(each.moves for each in self.demands):
+        if any(each.automatic and each.raises for each in self.demands):
             raise error
         called = [each for each in self.demands if not each.automatic]
         if len(called) == len(self.demands) or (
@@ -384,8 +408,10 @@ class Floor:
         """The asyncio twin of :meth:`hold`."""
         if self.over:
             return
+        from antipode._runtime.cancellation import unless_cancelled
+
         with HeldRead(self, watcher, places) as read:
-            while (pause_s := read.take(await observe(read.poll_s))) is not None:
+            while (pause_s := read.take(await unless_cancelled(observe(read.poll_s)))) is not None:
                 await read.pause_async(pause_s)
 
     @property
@@ -402,6 +428,7 @@ class Floor:
         for demand in self.demands:
             wait = self.wait_for(demand, is_over=True)
             demand.allowance.use_up()
+            wait.unreachable(self.datastore, str(cause), self._clock.monotonic())
             self._tell(wait)
             self._late(demand, wait, cause)
 
@@ -513,6 +540,8 @@ class HeldRead:
         now_s = self._clock.monotonic()
         pause_s = self._pacer.pause_s(now_s - self._wait.started_s)
         if self._watcher is not None and self._subscribed is None:
+            from .hint import Hint
+
             self._subscribed = Hint(self._watcher, self._demand.wanted)
         self.hint = self._subscribed
         if self.hint is None or self.hint.given:

@@ -12,9 +12,10 @@ from antipode._lineage.outcomes import Outcome, Status
 from antipode._lineage.write_id import Incomplete, Unjudged
 from antipode._request.context import scope_in
 from antipode._runtime.metrics import count, log_once
+from antipode._runtime.ruled import holds_reads, is_ruled, never_waits, unapplied, waits_for_ruled
 
 from .decisions import PROMISE_GRACE_S
-from .registry import looking_shim, shims_of, waits_for_any
+from .registry import looking_shim, reads_elsewhere, shims_of, waits_for_any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,6 +28,9 @@ At = Literal["now", "read"]
 #: Reasons of incompleteness after which waiting for the primary's position is enough.
 DISCHARGED_BY_FENCE = ("size", "unsampled")
 
+#: The cause of what a barrier cannot wait for now, and leaves to reads.
+NOT_MADE = "its client is not made yet: the reads that follow wait for it"
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -37,6 +41,7 @@ class Plan:
         settled: outcomes that need no waiting.
         incomplete: what is missing within the datastores asked for.
         floored: datastores whose reads satisfy floors.
+        unmade: of those, what is not waited for now, since no client is made yet.
         fenced: what of *incomplete* a fence discharges, by datastore.
     """
 
@@ -44,6 +49,7 @@ class Plan:
     settled: tuple[Outcome, ...]
     incomplete: frozenset[Incomplete]
     floored: frozenset[str]
+    unmade: dict[str, frozenset[Dependency]]
     fenced: dict[str, frozenset[Incomplete]]
 
 
@@ -92,7 +98,7 @@ def plan(
         else:
             settled.append(_settled(promise, way, _PROMISES, reports=only is None))
     missing = frozenset(mark for mark in _missing(lineage) if not off and asked(mark.subject))
-    fenced = _fenced(missing, at)
+    fenced, unmade = _fenced(missing, at), _unmade(settled) if settled else {}
     if (pending or fenced) and at == "read" and scope_in() is None:
         msg = "barrier(at='read') leaves a floor for later reads: call it within antipode.scope()"
         raise ConfigurationError(msg)
@@ -100,27 +106,38 @@ def plan(
         {datastore: frozenset(found) for datastore, found in pending.items()},
         tuple(settled),
         missing,
-        frozenset(name for name in {*pending, *fenced} if any(s.floors for s in shims_of(name))),
+        frozenset(name for name in {*pending, *fenced, *unmade} if _is_floored(name)),
+        unmade,
         fenced,
     )
 
 
+def _unmade(settled: Iterable[Outcome]) -> dict[str, frozenset[Dependency]]:
+    """What is left to reads, since no client is made yet that could be waited at now."""
+    unmade: defaultdict[str, set[Dependency]] = defaultdict(set)
+    for outcome in settled:
+        name = outcome.write.datastore
+        if outcome.status is Status.UNKNOWN_STORE and _is_unmade(name):
+            unmade[name].add(outcome.write)
+    return {name: frozenset(found) for name, found in unmade.items()}
+
+
 def absent_of(lineage: Lineage, *, own: AbstractSet[PromiseName] = frozenset()) -> list[Dependency]:
-    """What *lineage* has of datastores for which this process has no shim at all.
+    """What *lineage* has of datastores that are unknown here: no shim, and no rule names them.
 
     *own* are the promises that who waits is about to fulfil.
     """
     promises = [each for each in lineage.promises if each.name not in own]
     found: list[Dependency] = [*lineage, *promises]
-    return [each for each in found if not shims_of(each.datastore)]
+    return [each for each in found if not (shims_of(each.datastore) or is_ruled(each.datastore))]
 
 
 def tell_of_unknown_stores(names: Iterable[str]) -> None:
     """Count, and once for each name log, datastores that are unknown here and were let pass."""
     for name in frozenset(names):
         count("unknown_store", name)
-        message = "a lineage depends on %r, which nothing here can wait for: it was let pass"
-        log_once("unknown_store", name, "", message, name)
+        message = "a lineage depends on %r and it was let pass: %s"
+        log_once("unknown_store", name, "", message, name, _absence(name))
 
 
 def _fenced(missing: frozenset[Incomplete], at: At) -> dict[str, frozenset[Incomplete]]:
@@ -138,8 +155,12 @@ def _fenced(missing: frozenset[Incomplete], at: At) -> dict[str, frozenset[Incom
 
 
 ABSENT = "this process has no shim for it"
+_UNAPPLIED = "a rule names it, and no client of {} is instrumented by rules: call antipode.setup()"
 _CAUSES = {
-    Status.UNKNOWN_STORE: "nothing that is registered can wait for it",
+    Status.UNKNOWN_STORE: (
+        "nothing that is registered can wait for it; where only a read shows which server answers, "
+        "wait at='read' within antipode.scope()"
+    ),
     Status.NOT_WAITABLE: "a message store without receipts",
 }
 _PROMISES = {
@@ -156,20 +177,51 @@ def _settled(
 
     A datastore of which this process has nothing is another team's, most likely: that is
     reported, unless it was asked for by name, or nothing that can be waited for was set up here.
+    One that a rule names is reported in any case, as its reads wait.
     """
-    if way is Status.UNKNOWN_STORE and not shims_of(dependency.datastore):
-        reports = reports and waits_for_any()
-        return Outcome(dependency, way, cause=ABSENT, reported=reports)
+    name = dependency.datastore
+    if way is Status.UNKNOWN_STORE and not shims_of(name):
+        if _is_unmade(name):
+            return Outcome(dependency, way, cause=NOT_MADE, reported=True)
+        reports = reports and (waits_for_any() or waits_for_ruled())
+        return Outcome(dependency, way, cause=_absence(name), reported=reports)
     return Outcome(dependency, way, cause=causes.get(way, ""))
+
+
+def _absence(datastore: str) -> str:
+    """Why nothing can be waited for of *datastore*, which has no shim here."""
+    store = unapplied(datastore)
+    return ABSENT if store is None else _UNAPPLIED.format(store)
+
+
+def _is_unmade(datastore: str) -> bool:
+    """Whether *datastore* has no shim yet, and its reads are held back once it has one."""
+    return not shims_of(datastore) and holds_reads(datastore)
+
+
+def _is_floored(datastore: str) -> bool:
+    return any(shim.floors for shim in shims_of(datastore)) or holds_reads(datastore)
 
 
 def _way(datastore: str, at: At) -> Status | None:
     """None where writes of *datastore* can be waited for, else their outcome."""
     shims = shims_of(datastore)
-    if shims and not any(shim.waitable for shim in shims):
+    if not any(shim.waitable for shim in shims) and (shims or never_waits(datastore)):
         return Status.NOT_WAITABLE
-    can_wait = any(s.floors for s in shims) if at == "read" else looking_shim(datastore)
+    can_wait = _is_floored(datastore) if at == "read" else _can_look(datastore)
     return None if can_wait else Status.UNKNOWN_STORE
+
+
+def _can_look(datastore: str) -> bool:
+    """Whether ``at="now"`` can wait for *datastore*.
+
+    A primary stands for replicas that cannot be polled only where a floor is left for their reads.
+    """
+    looking = looking_shim(datastore)
+    if looking is None:
+        return False
+    replica = looking.reads_from == "replica"
+    return replica or scope_in() is not None or not reads_elsewhere(datastore)
 
 
 def _promised(promise: Promise, at: At, now_s: float) -> Status | None:
@@ -180,12 +232,12 @@ def _promised(promise: Promise, at: At, now_s: float) -> Status | None:
     """
     shims = shims_of(promise.datastore)
     if not shims:
-        return Status.UNKNOWN_STORE
+        return _way(promise.datastore, at)
     if at == "read":
         can_look = any(shim.floors and shim.promises for shim in shims)
     else:
         looking = looking_shim(promise.datastore)
-        can_look = looking is not None and looking.promises
+        can_look = looking is not None and looking.promises and _can_look(promise.datastore)
     if can_look:
         return None
     if not any(shim.waitable for shim in shims):

@@ -74,9 +74,11 @@ class Repeated:
         """The asyncio twin of :meth:`look`."""
         if held.over:
             return True
+        from antipode._runtime.cancellation import unless_cancelled
+
         read = self._held(held)
         try:
-            return self._take(read, await observe(read.poll_s))
+            return self._take(read, await unless_cancelled(observe(read.poll_s)))
         except Unreachable as away:
             read.late(away)
             raise

@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 
 @observers.own_time
 def floor(
-    shim: Store, *, reads: bool = True, who: object = None, stale: StaleRead | None = None
+    shim: Store,
+    *,
+    reads: bool = True,
+    changes: bool = False,
+    who: object = None,
+    stale: StaleRead | None = None,
 ) -> Floor | None:
     """What the next read by a client of *shim* must see. For instrumented clients.
 
@@ -37,6 +42,8 @@ def floor(
         shim: whose client reads.
         reads: False where it is not known yet whether anything is read, for more of a read that
             was asked for already.
+        changes: whether it changes what it reads, as ``INSERT ... RETURNING`` does: a replica
+            refuses it, so that a dry run has nothing to judge.
         who: the connection or session that reads, as :func:`record_uncommitted` has it.
         stale: is told when the read is answered, and counts it then. None: it is counted here,
             or where the floor lets it go, though its server may refuse it.
@@ -51,7 +58,7 @@ def floor(
             unscoped("read", shim.datastore, policy="report")
         return None
     if reads:
-        if (observer := observers.dry_run) is not None:
+        if (observer := observers.dry_run) is not None and not changes:
             observer.reads(held, shim)
         _tell_of_unseen(held, shim.datastore, id(who))
     called = demanded_in(held, shim.datastore)

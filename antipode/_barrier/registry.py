@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from antipode._lineage.errors import ConfigurationError
@@ -10,7 +12,7 @@ from antipode._runtime.config import config
 from antipode._runtime.metrics import log_once
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Iterator
 
     from antipode._runtime.observers import Client
 
@@ -46,6 +48,19 @@ def unregister(datastore: str) -> None:
         shim.close()
 
 
+_retiring: ContextVar[bool] = ContextVar("antipode_retiring", default=False)
+
+
+@contextmanager
+def retiring() -> Iterator[None]:
+    """Let those who wait at shims that are closed within wait on, until they are done."""
+    token = _retiring.set(True)
+    try:
+        yield
+    finally:
+        _retiring.reset(token)
+
+
 def unregister_shim(shim: Store) -> None:
     """Forget *shim* and stop watching for it, without closing it."""
     with _lock:
@@ -54,7 +69,10 @@ def unregister_shim(shim: Store) -> None:
             _shims[shim.datastore] = left
         else:
             _shims.pop(shim.datastore, None)
-    shim.watcher.close()
+    if _retiring.get():
+        shim.watcher.retire()
+    else:
+        shim.watcher.close()
 
 
 def shims_of(datastore: str) -> tuple[Store, ...]:
@@ -75,6 +93,18 @@ def holds_any() -> bool:
 def waits_for_any() -> bool:
     """Whether there is any datastore whose writes this process can wait for."""
     return any(shim.waitable for shims in tuple(_shims.values()) for shim in shims)
+
+
+def primaries_of(datastore: str) -> tuple[Store, ...]:
+    """The shims that reach a primary of *datastore*, one for each server.
+
+    Several where a fail-over left a client at the old primary, which may still answer as one.
+    """
+    found: dict[Hashable, Store] = {}
+    for shim in shims_of(datastore):
+        if shim.fences:
+            found.setdefault(shim if shim.claimed is None else shim.claimed, shim)
+    return tuple(found.values())
 
 
 def looking_shim(datastore: str) -> Store | None:
@@ -99,6 +129,17 @@ def looking_shim(datastore: str) -> Store | None:
         )
         raise ConfigurationError(msg)
     return next(iter(servers), None)
+
+
+def reads_elsewhere(datastore: str) -> bool:
+    """Whether a client here reads replicas of which only a read shows which one answers.
+
+    Then what a primary shows proves nothing of them: their reads wait, by floors.
+    """
+    return any(
+        shim.reads_from == "replica" and shim.floors and not shim.can_poll and shim.claimed is None
+        for shim in shims_of(datastore)
+    )
 
 
 def shared_watcher(client: Client) -> Watcher | None:

@@ -8,13 +8,16 @@ from antipode._lineage.errors import ConfigurationError
 from antipode._request.context import scope_in
 from antipode._runtime.config import config
 from antipode._runtime.metrics import count
+from antipode._runtime.ruled import has_primary
 from antipode._runtime.switch import is_disabled
 
 from .automatic import concerns
 from .barrier import barrier, barrier_async
+from .moved import move, stays
 from .registry import shims_of
 
 if TYPE_CHECKING:
+    from antipode._lineage.outcomes import BarrierResult
     from antipode._request.scope import Scope
 
     from .store import ReadsFrom
@@ -30,11 +33,12 @@ def reads_from(datastore: str) -> ReadsFrom:
     this waits, within the time that the reads of the request have (``auto_timeout``), until the
     replica shows what the request depends on. Where it does not, or the request has written in a
     transaction that is open, it is the primary's turn, and that is counted
-    (``reads_at_primary``). In a dry run nothing waits, and reads go to the replica; so they do
+    (``reads_at_primary``). A request that was sent to the primary is sent there until it ends. In a
+    dry run nothing waits, and reads go to the replica; so they do
     where the library is disabled (``ANTIPODE_DISABLED=true``).
 
     Args:
-        datastore: whose primary and one replica this process has instrumented.
+        datastore: whose primary and one replica this process has instrumented, or rules name.
 
     Returns:
         ``replica`` or ``primary``.
@@ -43,11 +47,11 @@ def reads_from(datastore: str) -> ReadsFrom:
         ConfigurationError: this process has no primary of *datastore*, or several replicas.
     """
     scope = _asked(datastore)
-    if not isinstance(scope, str):
-        with _Spent(scope, datastore) as left_s:
-            shown = barrier(only=datastore, timeout=left_s, on_unmet="return").ok
-        return _answer(datastore, shown=shown)
-    return _answer(datastore, shown=scope == "replica")
+    if isinstance(scope, str):
+        return _answer(datastore, shown=scope == "replica")
+    with _Spent(scope, datastore) as left_s:
+        found = barrier(only=datastore, timeout=left_s, on_unmet="return")
+    return _told(datastore, found)
 
 
 async def reads_from_async(datastore: str) -> ReadsFrom:
@@ -57,11 +61,11 @@ async def reads_from_async(datastore: str) -> ReadsFrom:
         ConfigurationError: as :func:`reads_from`.
     """
     scope = _asked(datastore)
-    if not isinstance(scope, str):
-        with _Spent(scope, datastore) as left_s:
-            found = await barrier_async(only=datastore, timeout=left_s, on_unmet="return")
-        return _answer(datastore, shown=found.ok)
-    return _answer(datastore, shown=scope == "replica")
+    if isinstance(scope, str):
+        return _answer(datastore, shown=scope == "replica")
+    with _Spent(scope, datastore) as left_s:
+        found = await barrier_async(only=datastore, timeout=left_s, on_unmet="return")
+    return _told(datastore, found)
 
 
 def _asked(datastore: str) -> Scope | ReadsFrom:
@@ -69,7 +73,7 @@ def _asked(datastore: str) -> Scope | ReadsFrom:
     if is_disabled():
         return "replica"
     registered = {shim.reads_from for shim in shims_of(datastore)}
-    if "primary" not in registered:
+    if "primary" not in registered and not has_primary(datastore):
         msg = f"no client of the primary of {datastore!r} is instrumented in this process"
         raise ConfigurationError(msg)
     scope = scope_in()
@@ -79,7 +83,16 @@ def _asked(datastore: str) -> Scope | ReadsFrom:
         return "primary"
     if not concerns(scope.lineage, datastore):
         return "replica"
-    return scope if "replica" in registered else "primary"
+    if "replica" not in registered or stays(datastore) is not None:
+        return "primary"
+    return scope
+
+
+def _told(datastore: str, found: BarrierResult) -> ReadsFrom:
+    """The answer after the replica was asked."""
+    if not found.ok:
+        move(datastore, found)
+    return _answer(datastore, shown=found.ok)
 
 
 def _answer(datastore: str, *, shown: bool) -> ReadsFrom:

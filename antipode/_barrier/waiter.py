@@ -185,11 +185,15 @@ async def wait_async(make: Callable[[Callable[[], None]], Waiter]) -> None:
     import asyncio
 
     loop = asyncio.get_running_loop()
-    done = asyncio.Event()
+    over = loop.create_future()
+
+    def end() -> None:
+        if not over.done():
+            over.set_result(None)
 
     def notify() -> None:
         try:
-            loop.call_soon_threadsafe(done.set)
+            loop.call_soon_threadsafe(end)
         except RuntimeError:
             logger.debug("a barrier finished after its event loop was closed")
 
@@ -197,10 +201,11 @@ async def wait_async(make: Callable[[Callable[[], None]], Waiter]) -> None:
     waiter.recall()
     if waiter.finished:
         return
+    # Not wait_for: before Python 3.12 it swallows a cancellation that meets the end.
+    timer = loop.call_later(waiter.left_s, end)
     try:
         waiter.subscribe()
-        await asyncio.wait_for(done.wait(), waiter.left_s)
-    except asyncio.TimeoutError:
-        pass  # The result says what is unmet.
+        await over
     finally:
+        timer.cancel()
         waiter.cancel()

@@ -15,7 +15,7 @@ from antipode._runtime.metrics import count, logger
 from antipode._runtime.wake import Wake
 
 from .contract import PRIMARY_KEY, Observation, Unreachable
-from .decisions import Pacer
+from .decisions import MOST_POLL_S, Pacer
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .contract import Endpoint
 
 #: The longest one poll may take; a stopped server is noticed after this.
-LOOK_S = 1.0
+LOOK_S = MOST_POLL_S
 #: The longest that making a connection may take: several round trips, to a server far away too.
 CONNECT_S = 5.0
 #: The longest pause at a server that ends it; what it cannot push is polled then.
@@ -351,6 +351,14 @@ class Watcher:
             except Exception:  # noqa: BLE001 - the next poll connects again and reports
                 self._drop_endpoint()
 
+    def retire(self) -> None:
+        """Take nobody in any more, and end once those who wait here are done. Idempotent."""
+        with self._lock:
+            self._closed = True
+            waited_for = self._running and bool(self._subscribers)
+        if not waited_for:
+            self.close()
+
     def close(self) -> None:
         """Fail whoever waits, end the thread and release the connection. Idempotent."""
         with self._lock:
@@ -368,6 +376,12 @@ class Watcher:
                 return  # It is making a connection, which it releases itself.
         with self._using:
             self._drop_endpoint()
+
+    def after_patch(self) -> None:
+        """Start over with other locks, unless a thread is at work with these."""
+        if not (self._running or self._closed):
+            self._drop_endpoint()
+            self._reset()
 
     def after_fork(self) -> None:
         """Start over in a child process: the parent keeps the connection and the thread."""
@@ -418,6 +432,12 @@ def why(error: BaseException) -> str:
 
 
 _watchers: weakref.WeakSet[Watcher] = weakref.WeakSet()
+
+
+def after_patch() -> None:
+    """Take locks of the kind that ``threading`` has by now, where nobody waits."""
+    for watcher in tuple(_watchers):
+        watcher.after_patch()
 
 
 def _after_fork() -> None:

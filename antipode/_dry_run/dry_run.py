@@ -148,6 +148,8 @@ class DryRun:
 
     def counted(self, name: str, datastore: str) -> None:
         """A count may be of a read whose value has a lineage that nobody knows."""
+        if name == "unnamed_client":
+            self._lint("unnamed-client", "", datastore, scope_in(), self.site())
         # What is unreadable elsewhere was no read. What came in baggage is taken in just now.
         if name in _UNKNOWN_LINEAGES and datastore != INCOMING_SUBJECT and shims_of(datastore):
             detail = {"companion_absent": "absent"}.get(name, name)

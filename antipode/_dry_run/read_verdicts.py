@@ -13,6 +13,7 @@ from antipode._lineage.lineage import exact_of
 from antipode._lineage.write_id import Promise
 from antipode._runtime.call_site import caller
 from antipode._runtime.metrics import count, log_once
+from antipode._runtime.ruled import stands_for_both
 
 from .notes import Notes, covers
 from .records import UNWRITTEN, members, text, writes_text
@@ -87,6 +88,9 @@ class JudgedReads:
         if not declared:
             self._ask_role(request, client)
             return
+        both = stands_for_both(datastore)
+        if getattr(client, "own_logs", ()) and not both:
+            return  # A server that took a write is no replica, whatever its client says.
         notes = request.notes
         guards = notes.guards if isinstance(notes, Notes) else _NO_GUARDS
         missed = [write for write in exact if not covers(guards, self._region, write)]
@@ -102,7 +106,7 @@ class JudgedReads:
         number = self._put("read", request, place, about, test=test)
         if verdict == "unguarded":
             self._found(datastore, place, missed)
-        if missed:
+        if missed and not both:  # What one server takes to replicate is nothing.
             self._look_into(client, place, missed, number, test)
 
     def _ask_role(self, request: Request, client: Client) -> None:

@@ -126,6 +126,20 @@ def apart() -> Generator[None]:
         otel_context.detach(token)
 
 
+@contextmanager
+def unrecorded() -> Generator[None]:
+    """Where nothing is recorded or waits: for what a client asks its server on its own account."""
+    from .scope import Scope
+
+    nobodys = Scope()
+    nobodys.stop()
+    token = otel_context.attach(otel_context.set_value(KEY, nobodys))
+    try:
+        yield
+    finally:
+        otel_context.detach(token)
+
+
 def outside() -> otel_context.Context:
     """The current context without its scope."""
     if otel_context.get_value(KEY) is None:

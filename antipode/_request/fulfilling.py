@@ -23,6 +23,7 @@ class Branch(Scope):
     def __init__(self, outer: Scope, promise: Promise) -> None:
         """Begin with everything of *outer* but *promise*, which never enters here."""
         super().__init__()
+        self.joins = True
         #: The scope that this one has joined; what a thread adds afterwards goes there, too.
         self._joined: Scope | None = None
         self.answered = outer.answered

@@ -69,6 +69,9 @@ class OpenWrites:
         del own
         return self
 
+    def ended(self) -> None:
+        """The request is over: its transactions end by themselves."""
+
 
 #: By the identity of the connection or session. Each change is one operation of a dictionary:
 #: a garbage collection, which may end a transaction, could find a lock held.

@@ -68,6 +68,10 @@ class Attachment(Protocol):
         """This for a branch that fulfils the promises of the ids *own* itself."""
         ...
 
+    def ended(self) -> None:
+        """The request is over."""
+        ...
+
 
 class Scope:
     """The lineage of one request, while it grows. Thread-safe."""
@@ -91,6 +95,8 @@ class Scope:
     own: frozenset[PromiseName] = frozenset()
     #: The context around its block, until that has ended and been left.
     around: Context | None = None
+    #: Whether what is attached goes on in the scope around it, once its block has ended.
+    joins = False
     #: Whether its block runs.
     entered = False
     #: The generator whose block it is; None for any other code.
@@ -286,6 +292,9 @@ class Scope:
         """Note that the request is over; branches that still run keep the lineage."""
         self.carrier = self.holder = None
         self.open = False
+        if self.attached and not self.joins:  # As for few requests.
+            for each in self.attached.values():
+                each.ended()
         if self.spent_s:
             observers.telemetry.spent(self.spent_s)
             self.spent_s = 0.0

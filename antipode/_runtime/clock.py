@@ -70,7 +70,7 @@ class Allowance:
 
     def __init__(self, seconds: float) -> None:
         """Allow *seconds*."""
-        self._left_s = seconds
+        self._whole_s = self._left_s = seconds
         self._waiting = 0
         self._since_s = 0.0
         self._lock = threading.Lock()
@@ -79,6 +79,10 @@ class Allowance:
         """Seconds that are left at *now_s*."""
         with self._lock:
             return max(self._left_s - (now_s - self._since_s if self._waiting else 0.0), 0.0)
+
+    def spent_s(self, now_s: float) -> float:
+        """Seconds that were waited until *now_s*."""
+        return self._whole_s - self.left_s(now_s)
 
     def begin(self, now_s: float) -> None:
         """Somebody begins to wait."""

@@ -1,15 +1,20 @@
 """Which datastore is at which address: the setting ``datastores``, and the clients it leaves out.
 
 An entry is a name and a URL, as ``posts=mysql://db:3306``. Hosts are compared as they are spelled:
-nothing is resolved, but the names of this machine's loopback are one.
+nothing is resolved, but the names of this machine's loopback are one, and so are all spellings of
+one address of IPv6. What no client could match is refused as it is read.
 """
 
 from __future__ import annotations
 
+import ipaddress
+import os
 import re
+import socket
 import weakref
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -17,6 +22,7 @@ from antipode._lineage.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from urllib.parse import SplitResult
 #: A host and its port; the path of a socket, or what stands for an address, with port 0.
 Place: TypeAlias = "tuple[str, int]"
 
@@ -24,7 +30,16 @@ Place: TypeAlias = "tuple[str, int]"
 Datastores: TypeAlias = "Mapping[str, str | Iterable[str]] | str"
 ClientT = TypeVar("ClientT")
 EXAMPLE = "posts=mysql://db:3306, feed=redis://cache:6379/0"
+#: Who says which datastore a client is of; the first that says it counts. A client keeps the name
+#: that it has until it is released. Also a table of docs/reference/settings.md.
+PRECEDENCE = (
+    "a call for the client: `instrument_client`, `instrument_engine` and their like",
+    "rules given to a store's `instrument(datastores)`",
+    "`setup(datastores=...)` or `configure(datastores=...)`, whichever was called last",
+    "`ANTIPODE_DATASTORES`",
+)
 _SENTINEL = "redis+sentinel"
+_SENTINEL_PORT = 26379
 #: Of each scheme the store and its port.
 _SCHEMES = {
     "redis": ("redis", 6379),
@@ -48,10 +63,10 @@ _SCHEMES = {
 }
 #: What may stand after the ``?`` of a store's URL.
 _OPTIONS = {
-    "redis": ("reads_from", "one_server"),
-    "mysql": ("reads_from", "one_server", "unix_socket"),
-    "mongodb": ("reads_from", "one_server"),
-    "postgresql": ("reads_from", "one_server", "host"),
+    "redis": ("reads_from", "one_server", "both"),
+    "mysql": ("reads_from", "one_server", "both", "unix_socket"),
+    "mongodb": ("reads_from", "one_server", "both"),
+    "postgresql": ("reads_from", "one_server", "both", "host"),
     "rabbitmq": ("receipts",),
     "activemq": ("receipts",),
     "dynamodb": ("reads_from",),
@@ -60,9 +75,15 @@ _OPTIONS = {
 }
 #: Whose clients are of a region, in which they name tables, buckets and topics.
 _OF_REGIONS = frozenset({"dynamodb", "s3", "sns"})
+#: Whose clients are of a whole server or set, and what they call what lies in it.
+_OF_WHOLES = {"mongodb": "databases", "activemq": "destinations"}
+_MOST_SHOWN = 200
+_MOST_PORT = 65535
 _LOOPBACK = frozenset({"", "localhost", "127.0.0.1", "::1"})
 #: Where an entry begins: MongoDB's URLs have commas of their own.
-_BEGINS = re.compile(r"[,;\s]+(?=[^\s,;=:/?]+\s*=\s*[a-z][a-z0-9+]*://)")
+_BEGINS = re.compile(r"(?<![,;\s])[,;\s]+(?=[^\s,;=:/?]+\s*=\s*[a-z][a-z0-9+]*://)")
+#: Where a URL has no port after a host, but perhaps a password that was cut at one of its signs.
+_NO_PORT = re.compile(r"(//[^:/?#\[\s]*):(?!\d{1,5}(?:[/?,]|$)).*", re.DOTALL)
 _ENTRY = re.compile(r"([^\s,;=:/?]+)\s*=\s*(\S+)")
 
 
@@ -71,13 +92,15 @@ class Rule:
     """One entry: what is at some addresses of one store.
 
     Attributes:
-        datastore: its name.
+        datastore: its name; ``-`` for what is no datastore of the application's.
         store: as :data:`_OPTIONS` names it.
         places: the addresses of one server or, of MongoDB, of a set.
         database: the number, schema or virtual host; None for all that are there.
         reads_from: ``primary`` or ``replica``; None where the entry does not say.
         one_server: None where the entry does not say.
         receipts: of RabbitMQ and ActiveMQ.
+        both: whether one server stands for primary and replica, as in tests: a dry run judges its
+            reads as those of a replica.
     """
 
     datastore: str
@@ -87,6 +110,7 @@ class Rule:
     reads_from: str | None = None
     one_server: bool | None = None
     receipts: bool = False
+    both: bool = False
 
 
 def parsed(text: str) -> tuple[Rule, ...]:
@@ -127,32 +151,62 @@ def _refuse(shown: str, why: str) -> NoReturn:
 
 
 def _shown(text: str) -> str:
-    """*text* without what may be a password."""
-    return re.sub(r"//[^/@\s]*@", "//***@", text)
+    """*text* without what may be a password, whatever signs it has in it."""
+    hidden = re.sub(r"//.*@", "//***@", text, flags=re.DOTALL)
+    hidden = _NO_PORT.sub(r"\1:***", hidden)
+    return hidden if len(hidden) <= _MOST_SHOWN else f"{hidden[:_MOST_SHOWN]}..."
+
+
+def _split(shown: str, url: str) -> tuple[SplitResult, str]:
+    """The parts of a URL, and its scheme without a driver."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        _refuse(shown, "an address in brackets is one of IPv6")
+    scheme = parts.scheme
+    if scheme.startswith(("mysql+", "mariadb+", "postgresql+")):
+        scheme = scheme.partition("+")[0]
+    if scheme not in _SCHEMES:
+        _refuse(shown, f"its URL begins with one of {', '.join(f'{each}://' for each in _SCHEMES)}")
+    if "@" in f"{parts.path}{parts.query}{parts.fragment}":
+        _refuse(shown, "in a user or a password, write / as %2F, ? as %3F, # as %23, @ as %40")
+    return parts, scheme
 
 
 def _rule(name: str, url: str) -> Rule:
     shown = f"{name}={_shown(url)}"
     if not name or name.startswith("@"):
         _refuse(shown, "the name of a datastore is not empty and begins with no '@'")
-    parts = urlsplit(url)
-    scheme = parts.scheme
-    if scheme.startswith(("mysql+", "mariadb+", "postgresql+")):
-        scheme = scheme.partition("+")[0]
-    if scheme not in _SCHEMES:
-        _refuse(shown, f"its URL begins with one of {', '.join(f'{each}://' for each in _SCHEMES)}")
+    parts, scheme = _split(shown, url)
     store, _ = _SCHEMES[scheme]
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
-    socket = options.get("unix_socket", options.get("host", ""))
+    path = options.get("unix_socket", options.get("host", ""))
     if scheme == "unix":
-        socket = parts.path
+        path = parts.path
     if store in _OF_REGIONS and parts.path.strip("/"):
         _refuse(shown, "its URL is that of a region or of an endpoint, without a path")
-    if parts.fragment or not (parts.netloc or socket):
+    if parts.fragment or not (parts.netloc or path):
         _refuse(shown, "its URL names no host")
-    places = ((socket, 0),) if socket else _places(shown, parts.netloc, scheme)
     database = unquote(parts.path[1:]) if scheme != "unix" else ""
-    return Rule(name, store, places, database or None, **_taken_options(shown, store, options))
+    if path:
+        places: tuple[Place, ...] = ((path, 0),)
+    elif scheme == _SENTINEL:
+        places, database = _sentinels(shown, parts.netloc, database)
+    else:
+        places = _places(shown, parts.netloc, scheme)
+    _require_matchable(shown, store, database)
+    taken_options = _taken_options(shown, store, options)
+    if taken_options.get("both") and "reads_from" in taken_options:
+        _refuse(shown, "both=true says where it is read: take reads_from out")
+    return Rule(name, store, places, database or None, **taken_options)
+
+
+def _require_matchable(shown: str, store: str, database: str) -> None:
+    """Refuse a *database* that no client of *store* is of."""
+    if database and (within := _OF_WHOLES.get(store)):
+        _refuse(shown, f"a rule of {store} is for all {within}: take '/{database}' off its URL")
+    if store == "redis" and database and not database.isdecimal():
+        _refuse(shown, f"databases of Redis have numbers, as in /0, not {database!r}")
 
 
 def _places(shown: str, netloc: str, scheme: str) -> tuple[Place, ...]:
@@ -160,15 +214,32 @@ def _places(shown: str, netloc: str, scheme: str) -> tuple[Place, ...]:
     hosts = netloc.rpartition("@")[2].split(",")
     if len(hosts) > 1 and store != "mongodb":
         _refuse(shown, "one host an entry: repeat the name for others, as in a=URL, a=URL")
-    if scheme == _SENTINEL:
-        return (sentinel_place(unquote(hosts[0])),)
-    found = []
-    for host in hosts:
-        match = re.fullmatch(r"(\[[^]]+\]|[^:\[\]]*)(?::(\d+))?", unquote(host))
-        if match is None:
-            _refuse(shown, f"{host!r} is no host with a port")
-        found.append(place_of(match[1].strip("[]"), int(match[2] or port)))
-    return tuple(found)
+    return tuple(_place(shown, host, port) for host in hosts)
+
+
+def _place(shown: str, host: str, port: int) -> Place:
+    match = re.fullmatch(r"(\[[^]]+\]|[^:\[\]]*)(?::(\d{1,5}))?", unquote(host))
+    if match is None:
+        _refuse(shown, "what stands for its host is no host with a port")
+    if match[2] and not (port and 0 < int(match[2]) <= _MOST_PORT):
+        _refuse(shown, f"a port is 1 to {_MOST_PORT}" if port else "its URL takes no port")
+    return place_of(match[1].strip("[]"), int(match[2] or port))
+
+
+def _sentinels(shown: str, netloc: str, path: str) -> tuple[tuple[Place, ...], str]:
+    """Of a service that Sentinels watch, and its database.
+
+    ``mymaster/1`` is that service, whoever watches it; ``s1:26379,s2:26379/mymaster/1`` the one
+    that these Sentinels watch.
+    """
+    hosts = netloc.rpartition("@")[2]
+    service, _, database = path.partition("/")
+    if not service or service.isdecimal():
+        if "," in hosts or ":" in hosts:
+            _refuse(shown, "name the service as well, as in redis+sentinel://s1:26379,s2/mymaster")
+        return (sentinel_place(unquote(hosts)),), path
+    watching = [_place(shown, host, _SENTINEL_PORT) for host in hosts.split(",")]
+    return tuple(sentinel_place(service, *place) for place in watching), database
 
 
 def _taken_options(shown: str, store: str, options: Mapping[str, str]) -> dict[str, Any]:
@@ -190,47 +261,68 @@ def _taken_options(shown: str, store: str, options: Mapping[str, str]) -> dict[s
 
 def _agreeing(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     """The rules, each once; no two say different things of one address."""
-    found: list[Rule] = []
+    found: dict[Rule, None] = {}
+    held: dict[tuple[str, str | None, Place], Rule] = {}
     for rule in rules:
-        for other in found:
-            if rule == other or not _same_address(rule, other):
-                continue
-            where = described(rule.store, _common(rule, other)[0], rule.database)
-            if rule.datastore == other.datastore:
-                _refuse(rule.datastore, f"{where} is named twice, with different options")
-            names = f"{other.datastore} and {rule.datastore}"
-            _refuse(names, f"{where} has two names: give the one that every service uses")
-        if rule not in found:
-            found.append(rule)
+        for place in rule.places:
+            other = held.setdefault((rule.store, rule.database, place), rule)
+            if other != rule:
+                _disagree(other, rule, described(rule.store, place, rule.database))
+        found[rule] = None
     return tuple(found)
 
 
-def _same_address(one: Rule, other: Rule) -> bool:
-    same = one.store == other.store and one.database == other.database
-    return same and bool(_common(one, other))
-
-
-def _common(one: Rule, other: Rule) -> list[Place]:
-    return [place for place in one.places if place in other.places]
+def _disagree(one: Rule, other: Rule, where: str) -> NoReturn:
+    if one.datastore == other.datastore:
+        _refuse(one.datastore, f"{where} is named twice, with different options")
+    names = f"{one.datastore} and {other.datastore}"
+    _refuse(names, f"{where} has two names: give the one that every service uses")
 
 
 def place_of(host: str | None, port: int) -> Place:
     """An address as it is compared: names in small letters, this machine's as ``localhost``."""
-    name = (host or "").lower().rstrip(".")
-    return ("localhost" if name in _LOOPBACK else name), port
+    return _spelled(host or ""), port
 
 
-def sentinel_place(service: str) -> Place:
-    """What stands for the address of a *service* that Sentinels watch."""
-    return f"sentinel {service}", 0
+@lru_cache(maxsize=512)
+def _spelled(host: str) -> str:
+    name = host.lower().rstrip(".")
+    if ":" in name:
+        try:
+            address = ipaddress.IPv6Address(name)
+        except ValueError:
+            return name
+        name = str(address.ipv4_mapped or address)
+    return "localhost" if name in _LOOPBACK else name
+
+
+def connected_place(descriptor: int) -> Place | None:
+    """The address that a connected socket leads to; None where there is none.
+
+    Args:
+        descriptor: of the socket, which stays the client's.
+    """
+    try:
+        with socket.socket(fileno=os.dup(descriptor)) as connected:
+            peer = connected.getpeername()
+    except OSError:
+        return None
+    if isinstance(peer, tuple):
+        return place_of(str(peer[0]), int(peer[1]))
+    return (os.fsdecode(peer), 0) if peer else None
+
+
+def sentinel_place(service: str, host: str | None = None, port: int = 0) -> Place:
+    """What stands for the address of a *service* that Sentinels watch; None: whichever do."""
+    return (f"sentinel {service}" if host is None else f"sentinel {service} by {host}"), port
 
 
 def places_in(url: str) -> tuple[Place, ...]:
     """The addresses that a client's own URL names; none where it is no such URL."""
-    parts = urlsplit(url)
     try:
+        parts = urlsplit(url)
         return _places("", parts.netloc, parts.scheme) if parts.scheme in _SCHEMES else ()
-    except ConfigurationError:
+    except (ConfigurationError, ValueError):
         return ()
 
 
@@ -240,19 +332,25 @@ def rule_for(
     """The rule that names a client's datastore: one that names its database goes before others.
 
     Args:
-        rules: the entries.
+        rules: the entries, of which the first counts.
         store: of the client.
-        places: its addresses, any of which counts.
+        places: its addresses, any of which counts, the most exact one first.
         database: its number, schema or virtual host; None where that is not known.
     """
+    found = list(places)
     there = [
         rule
         for rule in rules
         if rule.store == store
         and rule.database in (None, database)
-        and any(place in rule.places for place in places)
+        and any(place in rule.places for place in found)
     ]
-    return max(there, key=lambda rule: rule.database is not None, default=None)
+
+    def exact(rule: Rule) -> tuple[bool, int]:
+        first = next(at for at, place in enumerate(found) if place in rule.places)
+        return rule.database is not None, -first
+
+    return max(there, key=exact, default=None)
 
 
 def described(store: str, place: Place, database: str | None) -> str:

@@ -17,7 +17,9 @@ from .config import config
 from .datastores import described, is_own, named, rule_for, taken, unnamed
 from .imports import forget, when_imported
 from .metrics import log_once
+from .ruled import NOT_OURS, follow, matched, rules_for, twin_of, unfollow
 from .switch import is_disabled
+from .unnamed import tell_of_unnamed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -46,6 +48,18 @@ def noting_clients() -> Iterator[None]:
             each.notes = False
 
 
+def _objects() -> list[Any]:
+    """Every object of this process, those that ``gc.freeze()`` has put aside among them."""
+    if not gc.get_freeze_count():
+        return gc.get_objects()
+    gc.collect()  # What is garbage by now must not be put aside with the rest.
+    gc.unfreeze()
+    try:
+        return gc.get_objects()
+    finally:
+        gc.freeze()
+
+
 class ProcessWide:
     """What replaces the constructors of one store's clients.
 
@@ -65,7 +79,7 @@ class ProcessWide:
         self.on = self.notes = False
         self._store = store
         self._patches = patches
-        self._given: tuple[Rule, ...] = ()
+        self._applied: tuple[Rule, ...] | None = None
         self._waiting: list[Callable[[], None]] = []
         self._replaced: dict[tuple[Any, str], tuple[Any, Any]] = {}
         self._seen: dict[type, Callable[[Any], None]] = {}
@@ -73,7 +87,7 @@ class ProcessWide:
         _every.append(self)
 
     def start(self, datastores: Datastores | None) -> None:
-        """Instrument clients from now on, and those that were made. Idempotent.
+        """Instrument clients from now on, and those that were made and have no name. Idempotent.
 
         Args:
             datastores: rules that go before those of the setting; None for none.
@@ -84,9 +98,11 @@ class ProcessWide:
         given = () if datastores is None else taken(datastores)
         config()
         with self._lock:
-            self._given = given or self._given
+            follow(self._store, given)
             self.on = True
-            before = {} if given else dict(self._seen)
+            rules = rules_for(self._store)
+            before = dict(self._seen) if rules == self._applied else {}
+            self._applied = rules
         self.follow()
         self._find({kind: take for kind, take in self._seen.items() if kind not in before})
 
@@ -105,7 +121,8 @@ class ProcessWide:
         forget(self._waiting)
         with self._lock:
             self.on = self.notes = False
-            self._given = ()
+            self._applied = None
+            unfollow(self._store)
             for (owner, name), (original, ours) in list(self._replaced.items()):
                 if vars(owner).get(name) is ours:
                     setattr(owner, name, original)
@@ -132,7 +149,7 @@ class ProcessWide:
             return method
 
         self.replace(owner, name, make)
-        self._see(owner, then)
+        self.see(owner, then)
 
     def before(self, owner: Any, name: str, first: Callable[[Any], None]) -> None:  # noqa: ANN401
         """Call *first* with the instance before each call of a method of the class *owner*.
@@ -152,7 +169,7 @@ class ProcessWide:
             return method
 
         self.replace(owner, name, make)
-        self._see(owner, first)
+        self.see(owner, first)
 
     def shown(self, owner: Any, name: str, kind: type, then: Callable[[Any], None]) -> None:  # noqa: ANN401
         """Call *then* with what is given to a class method of *owner*, instances of *kind*."""
@@ -166,7 +183,7 @@ class ProcessWide:
             return classmethod(method)
 
         self.replace(owner, name, make)
-        self._see(kind, then)
+        self.see(kind, then)
 
     def replace(
         self,
@@ -182,14 +199,15 @@ class ProcessWide:
                 setattr(owner, name, ours)
                 self._replaced[owner, name] = original, ours
 
-    def _see(self, kind: type, take: Callable[[Any], None]) -> None:
+    def see(self, kind: type, take: Callable[[Any], None]) -> None:
+        """Call *take* with each instance of *kind* that was made before."""
         if self.on:
             self._seen[kind] = take
 
     def _find(self, kinds: Mapping[type, Callable[[Any], None]]) -> None:
         """Have the instances of *kinds* seen that were made before."""
         # By type(): isinstance() would have lazy objects of others make what they stand for.
-        for each in gc.get_objects() if kinds else ():
+        for each in _objects() if kinds else ():
             for kind, take in kinds.items():
                 if issubclass(type(each), kind):
                     self.quietly(take, each)
@@ -209,27 +227,38 @@ class ProcessWide:
         places: Iterable[Place],
         database: str | None,
         take: Callable[[Rule], None],
+        *,
+        peer: Place | None = None,
     ) -> None:
         """Instrument *client* by the rule that names its address; who makes it is not harmed.
+
+        Where rules are for its kind and none is for its address, that is counted, and warned of
+        once.
 
         Args:
             client: what was made.
             places: its addresses.
             database: its number, schema or virtual host; None where it is not known.
             take: instruments it.
+            peer: the address that it is connected to; None where that is not known.
         """
         if is_own(client) or not (self.on or self.notes):
             return
         found = tuple(places)
         where = described(self._store, found[0], database) if found else self._store
         try:
-            rules = (*self._given, *config().datastores) if self.on else ()
+            rules = rules_for(self._store) if self.on else ()
             rule = rule_for(rules, self._store, found, database)
-            if rule is None:
-                unnamed(client, where)
-            else:
-                take(rule)
+            if rule is not None:
+                if rule.datastore != NOT_OURS:
+                    take(rule)
+                matched(rule, peer)
                 named(client)
+                return
+            unnamed(client, where)
+            if rules and found:
+                twin = twin_of(self._store, found[0], database, peer)
+                tell_of_unnamed(self._store, found[0], database, twin)
         except Exception as error:  # noqa: BLE001 - the application makes its client
             message = "a client of %s is not instrumented: %s: %s"
             log_once("process_wide", where, None, message, where, type(error).__name__, error)

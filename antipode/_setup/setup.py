@@ -7,31 +7,36 @@ import threading
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from antipode._barrier.registry import retiring
+from antipode._barrier.watcher import after_patch
 from antipode._lineage.errors import ConfigurationError
 from antipode._propagation import propagator
-from antipode._runtime.config import config
+from antipode._runtime.config import config, configure
 from antipode._runtime.datastores import forget_clients
+from antipode._runtime.greenlets import when_patched
 from antipode._runtime.imports import forget, when_imported
 from antipode._runtime.metrics import logger
+from antipode._runtime.ruled import NOT_OURS, follow, unfollow
 from antipode._runtime.switch import switchable
 
 from .targets import ALIASES, NAMES, STORES, TARGETS, clients, uncovered
+from .wanted import wanted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from antipode._runtime.datastores import Rule
+    from antipode._runtime.datastores import Datastores, Rule
 
     from .targets import Target
 
 _lock = threading.RLock()
-_wanted: set[Target] = set()
+#: What a thread has begun to cover, or has covered.
 _covered: set[Target] = set()
 _waiting: list[Callable[[], None]] = []
 
 
 @switchable
-def setup(*, skip: Iterable[str] = ()) -> None:
+def setup(*, datastores: Datastores | None = None, skip: Iterable[str] = ()) -> None:
     """Cover this process: propagation, and everything that is installed and integrated.
 
     That is every application of FastAPI, Starlette, Flask, Django and aiohttp's server; every
@@ -47,11 +52,14 @@ def setup(*, skip: Iterable[str] = ()) -> None:
     datastore is at which address; a client whose address it does not name stays as it is, and
     ``antipode doctor`` lists it. What a call for one client says goes before it.
 
-    It logs one line: what is covered, and what is installed and is not. Idempotent. Under
+    It logs one line: what is covered, and what is installed and is not. Idempotent: called again,
+    it covers what the earlier call skipped, and clients without a name that rules name by now; it
+    leaves nothing alone that is covered, and gives no client another name. Under
     ``opentelemetry-instrument`` it is called already; ``OTEL_PYTHON_DISABLED_INSTRUMENTATIONS``
     with ``antipode`` in it switches that off.
 
     Args:
+        datastores: as ``configure(datastores=...)``, which this call is then; None: as set.
         skip: what to leave alone, of ``starlette`` (or ``fastapi``), ``flask``, ``django``,
             ``aiohttp-server``, ``grpc``, ``celery``, ``aiohttp-client``, ``httpx``, ``requests``,
             ``threads``, ``processes``, ``asyncio``, ``redis``, ``mysql``, ``mongodb``,
@@ -61,31 +69,44 @@ def setup(*, skip: Iterable[str] = ()) -> None:
         ConfigurationError: *skip* has another name, or a setting is malformed.
     """
     skipped = _names(skip)
+    if datastores is not None:
+        configure(datastores=datastores)
     rules = config().datastores
     propagator.instrument()
+    when_patched(after_patch)
+    every = (*TARGETS, *STORES)
+    found = [each for each in every if each.installed and each.name not in skipped]
     with _lock:
-        every = (*TARGETS, *STORES)
-        found = [each for each in every if each.installed and each.name not in skipped]
-        new = [each for each in found if each not in _wanted]
-        _wanted.update(new)
+        new = [each for each in found if each not in wanted]
+        again = [each for each in found if each in STORES and each in _covered]
+        wanted.update(new)
     for target in new:
+        if target in STORES:
+            follow(target.name)
         _cover_once_imported(target)
+    for module in dict.fromkeys(target.integration_module for target in again):
+        import_module(module).instrument()  # Clients that were made since, and have no name.
     logger.info("%s", _report(skipped, rules))
 
 
 def teardown() -> None:
     """Undo :func:`setup`, and :func:`antipode.instrument`. Idempotent.
 
-    What runs goes on to its end. Where another instrumentation has wrapped ours meanwhile, ours
-    stays beneath it and passes through.
+    What runs goes on to its end: barriers and reads that wait are answered as they would have
+    been, and only then is their client plain. Where another instrumentation has wrapped ours
+    meanwhile, ours stays beneath it and passes through.
     """
     with _lock:
-        for target in _covered:
-            _undo(target)
+        covered = list(_covered)
         forget(_waiting)
         _waiting.clear()
+        for target in wanted.intersection(STORES):
+            unfollow(target.name)
         _covered.clear()
-        _wanted.clear()
+        wanted.clear()
+    with retiring():
+        for target in covered:
+            _undo(target)
     forget_clients()
     propagator.uninstrument()
 
@@ -114,19 +135,26 @@ def _cover_once_imported(target: Target) -> None:
 def _cover(target: Target) -> None:
     """Instrument *target*. Who imports it is not harmed by what goes wrong here."""
     try:
-        # Without the lock: a thread that imports waits for others that do.
         integration = import_module(target.integration_module)
         with _lock:
-            if target not in _wanted or target in _covered:
+            if target not in wanted or target in _covered:
                 return
-            if target.kind:
-                integration.instrument_class(_kind(target))
-            else:
-                integration.instrument()
             _covered.add(target)
+        # Without the lock: who imports waits for others that do, and those may be here.
+        if target.kind:
+            integration.instrument_class(_kind(target))
+        else:
+            integration.instrument()
+        with _lock:
+            left = target not in _covered
     except Exception:  # noqa: BLE001 - the application's import goes on
-        _wanted.discard(target)
+        with _lock:
+            wanted.discard(target)
+            _covered.discard(target)
         logger.warning("setup() does not cover %s", target.name, exc_info=True)
+    else:
+        if left:  # teardown() was called meanwhile.
+            _undo(target)
 
 
 def _undo(target: Target) -> None:
@@ -143,14 +171,15 @@ def _kind(target: Target) -> Any:  # noqa: ANN401 - a class of any framework
 
 def _report(skipped: set[str], rules: Iterable[Rule]) -> str:
     """What is covered, in one line."""
-    names = dict.fromkeys(each.name for each in TARGETS if each in _wanted)
+    names = dict.fromkeys(each.name for each in TARGETS if each in wanted)
     parts = [f"setup() covers {', '.join(names)}"]
     if skipped:
         parts.append(f"skipped: {', '.join(sorted(skipped))}")
     if missing := uncovered():
         parts.append(f"installed and not covered: {', '.join(missing)}")
     if rules:
-        parts.append(f"datastores: {', '.join(sorted({_shown(each) for each in rules}))}")
+        named = sorted({_shown(each) for each in rules if each.datastore != NOT_OURS})
+        parts.append(f"datastores: {', '.join(named)}")
     if found := clients(frozenset(rule.store for rule in rules) | skipped):
         parts.append(f"to be instrumented with the names of their datastores: {', '.join(found)}")
     return "; ".join(parts)

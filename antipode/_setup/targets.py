@@ -73,6 +73,8 @@ STORES = (
     Target("mysql", "MySQLdb", "MySQLdb.connections", "mysql", within=_SHIMS),
     Target("mongodb", "pymongo", "pymongo", "mongodb", within=_SHIMS),
     Target("postgresql", "psycopg", "psycopg", "postgresql", within=_SHIMS),
+    Target("postgresql", "asyncpg", "asyncpg", "postgresql", within=_SHIMS),
+    Target("postgresql", "psycopg2", "psycopg2", "postgresql", within=_SHIMS),
     Target("rabbitmq", "pika", "pika", "rabbitmq", within=_SHIMS),
     Target("rabbitmq", "aio_pika", "aio_pika", "rabbitmq", within=_SHIMS),
     Target("activemq", "stomp", "stomp.connect", "activemq", within=_SHIMS),
@@ -91,8 +93,6 @@ UNCOVERED = {
     "aiokafka": "aiokafka",
     "confluent_kafka": "confluent-kafka",
     "kafka": "kafka-python",
-    "asyncpg": "asyncpg",
-    "psycopg2": "psycopg2",
 }
 #: What is there because another package that is covered needs it.
 _ONLY_BENEATH = {"urllib3": "requests"}

@@ -199,7 +199,27 @@ COUNTERS: dict[str, Counter] = {
     "unknown_store": Counter(
         "antipode.unknown_stores",
         "{barrier}",
-        "Barriers and checks that let a datastore pass that nothing here can wait for",
+        "Barriers and checks that let a datastore pass that is none of this process",
+    ),
+    "client_not_made": Counter(
+        "antipode.clients_not_made",
+        "{barrier}",
+        "Barriers and checks that left to reads what a rule names, since its client is not made",
+    ),
+    "unnamed_client": Counter(
+        "antipode.unnamed_clients",
+        "{client}",
+        "Clients of stores that have rules, at addresses that no rule names",
+    ),
+    "floor_unused": Counter(
+        "antipode.unused_floors",
+        "{request}",
+        "Requests that left what a rule names to reads, of which there was none",
+    ),
+    "two_names": Counter(
+        "antipode.stores_with_two_names",
+        "{barrier}",
+        "Barriers and checks that found a store of this process under another name",
     ),
     "unread_lineage": Counter(
         "antipode.unread_lineages",

@@ -269,7 +269,9 @@ def held(waited_s: float, result: Callable[[], BarrierResult]) -> None:
     """Record for how long a floor held a read back, and for what: *result*."""
     if waited_s >= LEAST_WAIT_S and recording():
         try:
-            _waited(instruments(), result(), "read")
+            found = result()
+            before_s = found.waited_s - waited_s  # By earlier reads, for which it was recorded.
+            _waited(instruments(), found, "read", before_s)
         except Exception:  # noqa: BLE001 - telemetry never raises
             logger.debug("the wait of a read was not recorded", exc_info=True)
 
@@ -388,17 +390,21 @@ def _error_type(error: BaseException | None) -> str:
     return type(error).__name__ if isinstance(error, Exception) else ""
 
 
-def _waited(made: Instruments, result: BarrierResult, at: str) -> None:
-    """Record for each datastore how long it kept *result* waiting, where it did."""
+def _waited(made: Instruments, result: BarrierResult, at: str, before_s: float = 0.0) -> None:
+    """Record for each datastore how long it kept *result* waiting, where it did.
+
+    Without the first *before_s* seconds of that.
+    """
     slowest: dict[str, tuple[bool, float, Outcome]] = {}
     for outcome in result.outcomes:
         waited_s = result.waited_s if outcome.status.pending else outcome.waited_s
+        waited_s -= before_s
         if waited_s >= LEAST_WAIT_S:
             found = (not outcome.met, waited_s, outcome)
             known = slowest.get(outcome.write.datastore)
             if known is None or found[:2] > known[:2]:
                 slowest[outcome.write.datastore] = found
-    begun_ns = time.time_ns() - int(result.waited_s * 1e9)
+    begun_ns = time.time_ns() - int((result.waited_s - before_s) * 1e9)
     waits = sorted(slowest.items(), key=lambda wait: -wait[1][1])
     for number, (datastore, (_, waited_s, outcome)) in enumerate(waits):
         attributes = {"antipode.at": at, "antipode.outcome": outcome.status.value}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ._text import LINTS, NOTHING_JUDGED, cost, fix, summary
+from ._text import LINTS, NOTHING_JUDGED, NOTHING_SEEN, cost, fix, summary
 
 if TYPE_CHECKING:
     from ._model import Finding, LintFinding, Place, Report
@@ -18,6 +18,8 @@ def github_text(report: Report) -> str:
         f"::error title=Nothing judged of {_property(name)}::{_data(NOTHING_JUDGED)}"
         for name in report.missing
     ]
+    if report.unseen:
+        commands.append(f"::error title=Nothing recorded::{_data(NOTHING_SEEN)}")
     return "".join(f"{line}\n" for line in [*commands, summary(report)])
 
 

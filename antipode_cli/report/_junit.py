@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from ._model import Finding, LintFinding
-from ._text import NOTHING_JUDGED, finding_lines, lint_lines, plain
+from ._text import NOTHING_JUDGED, NOTHING_SEEN, finding_lines, lint_lines, plain
 
 if TYPE_CHECKING:
     from ._model import Report
@@ -20,7 +20,12 @@ def junit_text(report: Report) -> str:
     """
     found: list[Finding | LintFinding] = [*report.findings, *report.lints]
     cases = [_case(report, one) for one in found]
-    cases += map(_missing, report.missing)
+    cases += [
+        _unjudged(f"{name} is judged", f"antipode.{name}", f"{name}: {NOTHING_JUDGED}")
+        for name in report.missing
+    ]
+    if report.unseen:
+        cases.append(_unjudged("a request is recorded", "antipode", NOTHING_SEEN))
     if not cases:
         cases = [ET.Element("testcase", classname="antipode", name="no missing barrier")]
     failures = sum(case.find("failure") is not None for case in cases)
@@ -40,9 +45,9 @@ def junit_text(report: Report) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
 
-def _missing(datastore: str) -> ET.Element:
-    case = ET.Element("testcase", classname=f"antipode.{datastore}", name=f"{datastore} is judged")
-    ET.SubElement(case, "failure", message=f"{datastore}: {NOTHING_JUDGED}")
+def _unjudged(name: str, of: str, why: str) -> ET.Element:
+    case = ET.Element("testcase", classname=of, name=name)
+    ET.SubElement(case, "failure", message=why)
     return case
 
 

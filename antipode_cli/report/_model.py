@@ -184,7 +184,7 @@ class Report:
         gone: ids of the baseline that were not found any more, sorted.
         fail_on: what makes the report fail.
         unreasoned: places of comments that would accept something, but give no reason.
-        required: datastores of which something must have been judged.
+        required: datastores of which something must have been judged, or SERVICE:STORE.
     """
 
     findings: tuple[Finding, ...]
@@ -235,13 +235,35 @@ class Report:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Those of the required datastores of which nothing was judged."""
+        """What is required and was not judged: datastores, or a service's as SERVICE:STORE."""
         return tuple(sorted(self.required - self._judged))
 
     @property
+    def requests(self) -> int:
+        """How many requests are recorded."""
+        return len({line.request for line in self.records.lines if line.request is not None})
+
+    @property
+    def datastores(self) -> tuple[str, ...]:
+        """The datastores that were written, or of which reads were judged."""
+        lines = self.records.lines
+        read = {line.datastore for line in lines if line.kind == "read"}
+        return tuple(sorted(read | {w.datastore for line in lines for w in line.writes}))
+
+    @property
+    def unseen(self) -> bool:
+        """Whether findings shall fail, and no request was seen that could have any."""
+        return self.fail_on != "none" and not self.requests
+
+    @property
     def _judged(self) -> set[str]:
-        """The datastores of which a read of a replica, with a write to see, is recorded."""
-        return {line.datastore for line in self.records.lines if line.kind == "read"}
+        """The datastores of which a read of a replica, with a write to see, is recorded.
+
+        Each by itself, and as SERVICE:STORE for each service that made such a read.
+        """
+        reads = [line for line in self.records.lines if line.kind == "read"]
+        of_services = {f"{self.records.process(one).service}:{one.datastore}" for one in reads}
+        return of_services | {line.datastore for line in reads}
 
     @property
     def barriers(self) -> int:
@@ -279,6 +301,6 @@ class Report:
 
     @property
     def failed(self) -> bool:
-        """Whether any finding fails, a comment gives no reason, or what is required is missing."""
-        bad = bool(self.unreasoned or self.missing)
+        """Whether any finding fails, a comment gives no reason, or what is wanted was not seen."""
+        bad = bool(self.unreasoned or self.missing or self.unseen)
         return bad or any(map(self.fails, self.everything))

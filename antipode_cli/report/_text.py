@@ -48,9 +48,11 @@ def text_lines(report: Report) -> Iterator[Line]:
         yield ()
     if said := not_judged(report):
         yield (Span(said, "dim"),)
-    for datastore in report.missing:
-        yield (Span(f"{datastore}: {NOTHING_JUDGED}", "bold red"),)
-    bad = bool(report.new or report.new_lints or report.unreasoned or report.missing)
+    unseen = [f"{datastore}: {NOTHING_JUDGED}" for datastore in report.missing]
+    unseen += [NOTHING_SEEN] if report.unseen else []
+    for said in unseen:
+        yield (Span(said, "bold red"),)
+    bad = bool(report.new or report.new_lints or report.unreasoned or unseen)
     yield (Span(summary(report), "bold yellow" if bad else "green"),)
 
 
@@ -120,6 +122,10 @@ LINTS = {
     "instrumented, or publishes outside of any scope",
     "undeclared-replica": "read through a client without reads_from='replica', from a server that "
     "says it is a replica: its reads are not judged",
+    "two-names": "one log has several names, perhaps one store under two: a barrier for one name "
+    "does not hold the reads of the other",
+    "unnamed-client": "a client that no rule names: what it writes is in no lineage, and its reads "
+    "wait for nothing",
     "unknown-lineage": "read a value whose stored lineage is absent, foreign or unreadable",
 }
 
@@ -146,6 +152,13 @@ def not_judged(report: Report) -> str:
 NOTHING_JUDGED = (
     "nothing of it was judged, though it is required: no read of a replica is recorded whose scope "
     "depends on a write there"
+)
+
+
+#: What is said where findings shall fail, and there was nothing to find any in.
+NOTHING_SEEN = (
+    "no request is recorded, so nothing could be found: did the processes call antipode.setup(), "
+    "and did anything call them?"
 )
 
 
@@ -222,13 +235,12 @@ def missing(report: Report) -> str:
 
 def counted(report: Report) -> str:
     """What the records are of."""
-    lines = report.records.lines
-    requests = len({line.request for line in lines if line.request is not None})
-    reads = sum(line.reads for line in lines if line.kind == "read")
+    reads = sum(line.reads for line in report.records.lines if line.kind == "read")
     processes = plural(len(report.records.processes), "process", "es")
     return (
-        f"{plural(requests, 'request')} of {processes}, "
-        f"{plural(reads, 'read')} of replicas with a write to see"
+        f"{plural(report.requests, 'request')} of {processes}, "
+        f"{plural(reads, 'read')} of replicas with a write to see, "
+        f"datastores: {few(report.datastores, most=10) or 'none'}"
     )
 
 
