@@ -18,7 +18,10 @@ from opentelemetry import propagate
 from antipode._barrier import registry as _registry
 from antipode._runtime import config as _config
 from antipode_testing import wait_until
+from tests._leaks import Leaks
+from tests._pairwise import *  # noqa: F403 - the hook of the pairs
 from tests._tiers import *  # noqa: F403 - the hooks of the tiers
+from tests.agent.lending import lend, lender  # noqa: F401 - fixtures of all files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,11 +60,25 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+LEAKS = pytest.StashKey[Leaks]()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Watch what fixtures start."""
+    leaks = session.config.stash[LEAKS] = Leaks()
+    session.config.pluginmanager.register(leaks, "antipode-leaks")
+
+
 @pytest.fixture(autouse=True, scope="module")
-def _collected() -> Iterator[None]:
-    """What a file's tests leave open fails there, and not wherever garbage is collected next."""
+def _collected(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What a file's tests leave open or running fails there, and not wherever it shows next."""
+    leaks = request.config.stash[LEAKS]
+    leaks.begin()
     yield
     gc.collect()
+    left = leaks.left()
+    if left:
+        pytest.fail(f"{request.path.name} leaves behind: {'; '.join(left)}", pytrace=False)
 
 
 #: Threads that end by themselves once their shim is gone.

@@ -3,6 +3,8 @@
 set -euo pipefail
 preset=${1:-dev}
 cd "$(dirname "${BASH_SOURCE[0]}")/../cpp"
+# Presets that compile alike share objects, whatever folder they are built in: `shared` compiles nothing after `dev`.
+export CCACHE_NOHASHDIR=1
 
 # What is missing: a program, or a file that a package brings.
 needs=()

@@ -1,7 +1,8 @@
 """Write the synchronous files that repeat asynchronous ones: ``python -m tools.generate_sync``.
 
 The asynchronous file is the one to edit. ``unasync`` leaves out ``async`` and ``await`` and
-replaces names; ruff sorts the imports and formats what became shorter.
+replaces names; ruff sorts the imports, leaves out those that only lines of ``# asyncio alone``
+need, and formats what became shorter.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from pathlib import Path
 from unasync import Rule, unasync_files
 
 ROOT = Path(__file__).resolve().parents[1]
+#: Ends a line that has no synchronous twin.
+ALONE = "  # asyncio alone\n"
 
 
 @dataclass(frozen=True)
@@ -64,9 +67,10 @@ def generated(pair: Pair) -> str:
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / pair.target
         unasync_files([str(source)], [Rule(str(source), str(made), pair.names)])
-        text = made.read_text(encoding="utf-8")
+        lines = made.read_text(encoding="utf-8").splitlines(keepends=True)
+    text = "".join(each for each in lines if not each.endswith(ALONE))
     header = f"# Generated from {pair.source} by `make generate`; do not edit.\n"
-    text = _ruff(pair, header + text, "check", "--quiet", "--select", "I001", "--fix-only")
+    text = _ruff(pair, header + text, "check", "--quiet", "--select", "I001,F401", "--fix-only")
     return _ruff(pair, text, "format", "--quiet")
 
 

@@ -14,5 +14,20 @@ if [[ ${CI:-} == true || -n ${REQUIRE:-} ]]; then
     export ANTIPODE_REQUIRE_AGENTS=cpp,java
 fi
 
-# Much of them is waiting for servers. Each of the two has servers of its own; "$@" may say otherwise.
-"$python" -m pytest -q -ra --durations=5 -n 2 --tier="$tier" "$@"
+# Budgets count calls, and what other tests leave in a process adds some: they have a process of their own.
+budgets=() others=()
+for argument in "$@"; do
+    if [[ $argument == tests/budgets* ]]; then budgets+=("$argument"); else others+=("$argument"); fi
+done
+# The style that is a test is run by `make check`, which CI and contributors run first.
+(($# > 0)) || budgets=(tests/budgets) others=(--ignore=tests/budgets --ignore=tests/tidy)
+if ((${#budgets[@]} > 0)); then
+    "$python" -m pytest -q -ra --tier="$tier" "${budgets[@]}" ||
+        (($? == 5)) # None is of this tier.
+    [[ $# -eq 0 || " ${others[*]}" == *" tests"* ]] || exit 0 # Nothing but budgets was asked for.
+fi
+
+# Much of them is waiting for servers: three processes keep two processors busy. A store's tests are in
+# one of them as far as that goes (tests/_groups.py), so that its servers start once. "$@" may say otherwise.
+"$python" -m pytest -q -ra --durations=5 -n 3 --dist loadgroup --no-loadscope-reorder \
+    --tier="$tier" --costs="build/tests/$tier.json" "${others[@]}"

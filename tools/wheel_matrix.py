@@ -2,7 +2,8 @@
 
 Builds sdists and wheels, copies the tests to a folder without the packages, and runs them there in
 one fresh virtual environment per interpreter. The scope and propagation tests run again over older
-OpenTelemetry releases; over the oldest of all that pyproject.toml admits, everything does.
+OpenTelemetry releases; over the oldest of all that pyproject.toml admits, everything does. CI runs
+the quick tests on two Pythons.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ WITH_OLDEST = (
     "jsonschema",
 )
 SUITES = ("tests/unit", "tests/conformance")
-# Needs extras that `test` does not have.
-NOT_OF_THE_WHEEL = "tests/unit/benchmarks"
+# The first needs extras that `test` does not have; the second runs the tests of other languages.
+NOT_OF_THE_WHEEL = ("tests/unit/benchmarks", "tests/conformance/test_native.py")
 PROPAGATION_FILES = re.compile(r"scope|propagat|baggage|handle|instrument|fork|telemetry")
 INSTALL_LIMIT_S = 600
 TESTS_LIMIT_S = 900
@@ -78,7 +79,8 @@ def propagation_tests(tree: Path) -> tuple[str, ...]:
         str(path.relative_to(tree))
         for suite in SUITES
         for path in (tree / suite).rglob("test_*.py")
-        if PROPAGATION_FILES.search(path.stem) and not path.is_relative_to(tree / NOT_OF_THE_WHEEL)
+        if PROPAGATION_FILES.search(path.stem)
+        and not any(path.is_relative_to(tree / left) for left in NOT_OF_THE_WHEEL)
     )
     if not files:
         message = f"error: no test file under {', '.join(SUITES)} is about scopes or propagation"
@@ -145,8 +147,10 @@ def run_logged(command: list[str], cwd: Path, log: Path, limit_s: float) -> str:
     return said
 
 
-def run_environment(environment: Environment, wheels: tuple[Path, Path], tree: Path) -> str:
-    """Make the environment, install the wheels, run its tests; pytest's last line."""
+def run_environment(
+    environment: Environment, wheels: tuple[Path, Path], tree: Path, tier: str | None
+) -> str:
+    """Make the environment, install the wheels, run its tests of a tier or all; the last line."""
     venv = WORK / environment.name
     log = WORK / f"{environment.name}.log"
     log.unlink(missing_ok=True)
@@ -160,7 +164,9 @@ def run_environment(environment: Environment, wheels: tuple[Path, Path], tree: P
     wanted = [*constraints, f"{library}[test,session]", str(testing), *environment.pins]
     run_logged([*pip, *wanted], WORK, log, INSTALL_LIMIT_S)
     run_logged([str(venv / "bin" / "antipode"), "explain", "1"], tree, log, TESTS_LIMIT_S)
-    options = ["-q", "-rs", "-n", "2", "-p", "no:cacheprovider", "--ignore", NOT_OF_THE_WHEEL]
+    options = ["-q", "-rs", "-n", "2", "-p", "no:cacheprovider"]
+    options += [f"--ignore={left}" for left in NOT_OF_THE_WHEEL]
+    options += [f"--tier={tier}"] if tier else []
     pytest = [python, "-m", "pytest", *options, *environment.tests]
     said = run_logged(pytest, tree, log, TESTS_LIMIT_S)
     return said.strip().splitlines()[-1]
@@ -171,7 +177,9 @@ def arguments_of_the_line() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="only these environments, as the table names them")
     parser.add_argument(
-        "--ends", action="store_true", help="only the oldest and the newest Python, for CI"
+        "--ends",
+        action="store_true",
+        help="only the quick tests on the oldest and the newest Python, for CI",
     )
     parser.add_argument("--list", action="store_true", help="show the environments, run nothing")
     return parser.parse_args()
@@ -209,7 +217,7 @@ def main() -> int:
     for environment in chosen:
         began = time.monotonic()
         try:
-            last = run_environment(environment, wheels, tree)
+            last = run_environment(environment, wheels, tree, "test" if arguments.ends else None)
         except CommandFailedError as error:
             failed.append(environment.name)
             last = str(error)

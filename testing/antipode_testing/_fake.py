@@ -162,7 +162,7 @@ class VirtualBarrier:
         self._once = once
         self._refresh = refresh
         self._waiter: Waiter | None = None
-        self._fences: dict[str, Fence] = {}
+        self._fences: list[Fence] = []
 
     def start(self, lineage: Lineage | str | None, timeout: float, options: dict[str, Any]) -> None:
         """Start now."""
@@ -193,7 +193,7 @@ class VirtualBarrier:
         """Wait no longer, unless it is over."""
         if self.finished_s is None:
             self.cancelled, self.finished_s = True, self._clock.monotonic()
-            for fence in self._fences.values():
+            for fence in self._fences:
                 fence.cancel()
             if self._waiter is not None:
                 self._waiter.cancel()
@@ -204,7 +204,7 @@ class VirtualBarrier:
             self._wait(call)
             return
         clock, fences = self._clock, call.ask_fences()
-        self._fences, over = fences, False
+        self._fences, over = [each for asked in fences.values() for each in asked], False
 
         def go_on() -> None:
             nonlocal over
@@ -214,11 +214,11 @@ class VirtualBarrier:
                 self._wait(call)
 
         def answered(_: Fence) -> None:
-            if all(fence.done() for fence in fences.values()):
+            if all(fence.done() for fence in self._fences):
                 clock.at(clock.monotonic(), go_on)
 
         clock.at(clock.monotonic() + call.fence_s, go_on)
-        for fence in fences.values():
+        for fence in self._fences:
             fence.add_done_callback(answered)
 
     def _wait(self, call: Barrier) -> None:
@@ -494,6 +494,7 @@ class FakeStore(Shim):
         unique_logs: bool = False,
         fences: bool = False,
         fence_s: float = 0.0,
+        polls: bool = True,
     ) -> None:
         """A store without any log or write.
 
@@ -511,11 +512,13 @@ class FakeStore(Shim):
             unique_logs: whether no other store can have a log of the same name.
             fences: whether its primary can be asked for its position.
             fence_s: how long the primary takes to answer.
+            polls: False for a client of which only a read shows which server answers.
         """
         super().__init__(datastore, reads_from=reads_from)
         self.clock = clock
         self._virtual = clock
         self.waitable = waitable
+        self.can_poll = polls
         self.floors = floors
         self.pinned = pinned
         self.blocks = blocks

@@ -7,7 +7,6 @@ import contextvars
 import itertools
 import json
 import os
-import sys
 import threading
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -18,17 +17,11 @@ from opentelemetry import context as otel_context
 import antipode
 import antipode.shim
 from antipode import propagation, telemetry
+from antipode.integrations._outgoing import forget_services
 
-from . import _headers, _scripts, _shims, _stores
-from ._values import (
-    Unsupported,
-    lineage_of,
-    of_error,
-    of_lineage,
-    of_promise,
-    of_result,
-    promise_of,
-)
+from . import _scripts, _shims
+from ._pure import Pure, Request
+from ._values import Unsupported, of_error, of_promise, of_result, promise_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator
@@ -39,7 +32,6 @@ if TYPE_CHECKING:
 
     from antipode.shim import Cancellable
 
-Request = dict[str, Any]
 _BARRIER_OPTIONS = (
     "at",
     "only",
@@ -69,7 +61,7 @@ class _Held:
         self.context.run(self._manager.__exit__, None, None, None)
 
 
-class Agent:
+class Agent(Pure):
     """Answers requests on a stream. A context manager; `take` never blocks.
 
     Args:
@@ -82,6 +74,8 @@ class Agent:
         self._handles = itertools.count(1)
         self._scopes: dict[str, _Held] = {}
         self._shims: dict[str, _shims.OpenShim] = {}
+        #: What had been counted when the present test began.
+        self._counted: dict[telemetry.Metric, int] = {}
         #: By what each request that was taken and not answered can be cancelled, once it can.
         self._running: dict[int, Callable[[], bool] | None] = {}
         self._cancelled: set[int] = set()
@@ -195,47 +189,6 @@ class Agent:
                 return True
         return cancel()
 
-    # Values
-
-    def op_hello(self, _: Request) -> Any:
-        """Who this is."""
-        return {"language": "python", "version": _version(), "stores": _shims.stores()}
-
-    def op_parse(self, request: Request) -> Any:
-        """A text as values."""
-        lineage = antipode.deserialize(request["text"])
-        return {"lineage": of_lineage(lineage), "text": antipode.shim.encode(lineage)}
-
-    def op_render(self, request: Request) -> Any:
-        """A lineage as text, shortened."""
-        lineage = lineage_of(request["lineage"])
-        most, egress = request.get("max_bytes"), request.get("egress")
-        if most is None and egress is None:
-            return antipode.shim.encode(lineage)
-        return _scripts.bounded(lineage, sys.maxsize if most is None else most, egress)
-
-    def op_algebra(self, request: Request) -> Any:
-        """The steps of a script of level 2."""
-        return _scripts.algebra(request["steps"])
-
-    def op_explain(self, request: Request) -> Any:
-        """A lineage for a person."""
-        lineage = antipode.deserialize(request["text"])
-        told = [*map(str, lineage), *map(str, sorted(lineage.incomplete))]
-        return [*told, *sorted(map(str, lineage.promises))]
-
-    def op_script(self, request: Request) -> Any:
-        """A script of level 4."""
-        return _scripts.run(request["script"])
-
-    def op_decide(self, request: Request) -> Any:
-        """What a shim decides without its store."""
-        return _stores.decide(request["store"], request["kind"], request["given"])
-
-    def op_headers(self, request: Request) -> Any:
-        """A vector of level 3."""
-        return _headers.judge(request["kind"], request["given"])
-
     # Settings
 
     def op_configure(self, request: Request) -> Any:
@@ -250,12 +203,22 @@ class Agent:
         folder = Path("/proc/self/fd")
         return {
             "metrics": [
-                [metric.name, metric.datastore, count]
+                [metric.name, metric.datastore, count - self._counted.get(metric, 0)]
                 for metric, count in telemetry.metrics().items()
+                if count > self._counted.get(metric, 0)
             ],
             "watchers": [name for name in names if name.startswith("antipode-watch")],
             "connections": len(os.listdir(folder)) if folder.is_dir() else 0,  # noqa: PTH208
         }
+
+    def op_reset(self, request: Request) -> Any:
+        """The next test begins."""
+        left = [*self._scopes, *self._shims]
+        if left:
+            raise _Nonsense(f"still open: {', '.join(left)}")
+        antipode.configure(**_scripts.settings_of(request["settings"]))
+        forget_services()
+        self._counted = telemetry.metrics()
 
     # Scopes
 
@@ -445,12 +408,3 @@ def _encoded(lineage: antipode.Lineage | None) -> str | None:
 
 def _options(request: Request) -> dict[str, Any]:
     return {name: request[name] for name in _BARRIER_OPTIONS if name in request}
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("antipode-xcy")
-    except PackageNotFoundError:
-        return "unknown"

@@ -40,6 +40,7 @@ _STORE_OPTIONS = (
     "reads_from",
     "waitable",
     "floors",
+    "polls",
     "pinned",
     "push",
     "blocks",

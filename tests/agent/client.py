@@ -107,6 +107,10 @@ class AgentProcess:
             self._process.stdin.flush()
         return number, future
 
+    def idle(self) -> bool:
+        """Whether each request has been answered."""
+        return not self._waiting
+
     def _read(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:

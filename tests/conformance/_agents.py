@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import pytest
 
+from tests.agent import _values
+from tests.agent._pure import Pure
 from tests.agent.client import AgentFailed, AgentProcess, Unsupported
 
 if TYPE_CHECKING:
@@ -63,6 +66,27 @@ LACKING = {
 }
 
 
+class Answers(Protocol):
+    """What answers the operations of agents."""
+
+    def ask(self, op: str, **arguments: object) -> Any:
+        """The value of an operation; fails as `AgentProcess.ask` does."""
+
+
+class InProcess:
+    """Python's library in this process, without an agent; for operations that need no scope."""
+
+    def __init__(self) -> None:
+        self._pure = Pure()
+
+    def ask(self, op: str, **arguments: object) -> Any:
+        """The value of an operation, as it would be sent."""
+        try:
+            return json.loads(json.dumps(getattr(self._pure, f"op_{op}")(arguments)))
+        except _values.Unsupported as error:
+            raise Unsupported(str(error)) from None
+
+
 def command(language: str) -> list[str]:
     """What starts the agent of a language; skips the test where it was not built."""
     if language == "python":
@@ -74,11 +98,16 @@ def command(language: str) -> list[str]:
     if found is None:
         if variable in os.environ:
             pytest.fail(f"{variable} names no program: {os.environ[variable]}", pytrace=False)
-        missing = f"the agent of {language} is not built: `make {language}`"
-        if language in os.environ.get(REQUIRE_VARIABLE, "").split(","):
-            pytest.fail(f"{missing} ({REQUIRE_VARIABLE} names it)", pytrace=False)
-        pytest.skip(missing)
+        not_built(language, "the agent")
     return ["java", "-jar", found] if is_jar else [found]
+
+
+def not_built(language: str, what: str) -> NoReturn:
+    """Skip a test that needs *what* of a language; fail where it must be there."""
+    missing = f"{what} of {language} is not built: `make {language}`"
+    if language in os.environ.get(REQUIRE_VARIABLE, "").split(","):
+        pytest.fail(f"{missing} ({REQUIRE_VARIABLE} names it)", pytrace=False)
+    pytest.skip(missing)
 
 
 def agents(language: str) -> Iterator[AgentProcess]:
@@ -87,23 +116,34 @@ def agents(language: str) -> Iterator[AgentProcess]:
         yield running
 
 
-def asked(agent: AgentProcess, op: str, **arguments: object) -> Any:
+def asked(agent: Answers, op: str, **arguments: object) -> Any:
     """The value of an operation; skips the test where the agent's language lacks it."""
     language = agent.ask("hello")["language"]
+    words = words_of(op, **arguments)
+    try:
+        value = agent.ask(op, **arguments)
+    except (AgentFailed, Unsupported) as error:
+        # A setting that a language does not have makes no sense to its agent.
+        is_senseless = isinstance(error, AgentFailed) and words[1:2] != ["automatic"]
+        if is_senseless or not lacks(language, words):
+            raise
+        pytest.skip(str(error))
+    assert not lacks(language, words), f"{language} has {words[-1]!r}: take it out of LACKING"
+    return value
+
+
+def words_of(op: str, **arguments: object) -> list[str]:
+    """What names an operation in `LACKING`."""
     words = [op, *(str(arguments[name]) for name in ("store", "kind") if name in arguments)]
     script = arguments.get("script")
     if isinstance(script, dict) and "barriers" in script.get("settings", {}):
         words.append("automatic")
         if script["settings"].get("on_stale") == "primary":
             words.append("primary")
+    return words
+
+
+def lacks(language: str, words: list[str]) -> bool:
+    """Whether a language does not have what *words* name."""
     named = {" ".join(words[:end]) for end in range(1, len(words) + 1)}
-    lacks = not named.isdisjoint(LACKING.get(language, ()))
-    try:
-        value = agent.ask(op, **arguments)
-    except (AgentFailed, Unsupported) as error:
-        # A setting that a language does not have makes no sense to its agent.
-        if not lacks or (isinstance(error, AgentFailed) and words[1:2] != ["automatic"]):
-            raise
-        pytest.skip(str(error))
-    assert not lacks, f"{language} has {words[-1]!r}: take it out of LACKING"
-    return value
+    return not named.isdisjoint(LACKING.get(language, ()))

@@ -1,18 +1,18 @@
-"""Reads the vectors; what every language needs to replay them, in its Python form."""
+"""Reads the vectors."""
 
 from __future__ import annotations
 
 import json
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
 HERE = Path(__file__).resolve().parent
 FOLDERS = {
@@ -26,14 +26,31 @@ FOLDERS = {
     "S3-stored": "stored",
     "golden/v1": "golden",
 }
+#: Levels that tests of this process have.
+REPLAYED: set[str] = set()
+
+
+class Vector(NamedTuple):
+    """One vector, and where it is; most contents are objects with a ``name``."""
+
+    level: str
+    file: str
+    kind: str
+    store: str | None
+    content: Any
+
+    def __str__(self) -> str:
+        """Its place and its name, as the reports of all languages have them."""
+        name = self.content if isinstance(self.content, str) else self.content["name"]
+        return f"{self.level}/{self.file}/{self.kind}: {name}"
 
 
 def files() -> list[tuple[Path, str]]:
     """All vector files, each with the name of its schema."""
     return [
-        (path, schema)
-        for folder, schema in FOLDERS.items()
-        for path in sorted((HERE / folder).glob("*.json"))
+        (path, FOLDERS[path.parent.relative_to(HERE).as_posix()])
+        for path in sorted(HERE.rglob("*.json"))
+        if path.parent.name != "schema"
     ]
 
 
@@ -43,32 +60,31 @@ def load(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def cases(folder: str, kind: str) -> list[Any]:
-    """The vectors under *kind* in all files of *folder*, as parameters of a test."""
+def every(*levels: str) -> list[Vector]:
+    """The vectors of all kinds in all files of *levels*."""
     return [
-        pytest.param(vector, id=f"{path.stem}: {vector['name']}")
-        for path in sorted((HERE / folder).glob("*.json"))
-        for vector in load(path).get(kind, ())
+        Vector(level, path.name, kind, load(path).get("store"), content)
+        for level in levels
+        for path in sorted((HERE / level).glob("*.json"))
+        for kind, vectors in load(path).items()
+        if isinstance(vectors, (list, dict))
+        for content in vectors
     ]
 
 
-def of_stores(kind: str) -> list[Any]:
-    """The vectors under *kind* of all stores, each behind the name of its store."""
-    return [
-        pytest.param(load(path)["store"], vector, id=f"{path.stem}: {vector['name']}")
-        for folder in ("S1-positions", "S2-commands", "S3-stored")
-        for path in sorted((HERE / folder).glob("*.json"))
-        for vector in load(path).get(kind, ())
-    ]
+def replayed(*levels: str) -> Callable[[Any], Any]:
+    """A test that has each vector of *levels* as its parameter ``vector``."""
+    REPLAYED.update(levels)
+    found = [pytest.param(vector, id=str(vector)) for vector in every(*levels)]
+    return pytest.mark.parametrize("vector", found)
 
 
-def entries(folder: str, kind: str) -> list[Any]:
-    """The values under *kind* in all files of *folder* that are no vectors with names."""
-    return [
-        found
-        for path in sorted((HERE / folder).glob("*.json"))
-        for found in load(path).get(kind, ())
-    ]
+def smoke(*levels: str) -> list[Vector]:
+    """The first vector of each kind in each file of *levels*."""
+    first: dict[tuple[str, str, str], Vector] = {}
+    for vector in every(*levels):
+        first.setdefault((vector.level, vector.file, vector.kind), vector)
+    return list(first.values())
 
 
 @cache
@@ -78,19 +94,3 @@ def validator(schema: str) -> Draft202012Validator:
     resources = {name: Resource.from_contents(found) for name, found in schemas.items()}
     registry: Registry[Any] = Registry().with_resources(resources.items())
     return Draft202012Validator(schemas[f"{schema}.schema.json"], registry=registry)
-
-
-def text_of(vector: dict[str, Any]) -> str:
-    """The text of a vector, which may be built of repeated strings."""
-    if "text" in vector:
-        return str(vector["text"])
-    return "".join(part * times for part, times in vector["build"])
-
-
-def names(folder: str) -> Iterator[str]:
-    """The names of all vectors of *folder*, each with its file."""
-    for path in sorted((HERE / folder).glob("*.json")):
-        for kind, vectors in load(path).items():
-            if isinstance(vectors, list):
-                named = [each for each in vectors if isinstance(each, dict)]
-                yield from (f"{path.name}/{kind}/{vector['name']}" for vector in named)

@@ -1,9 +1,9 @@
-"""The vectors through the conformance agent, by which every language is held to them."""
+"""The conformance agent of each language: what crosses it, and a vector of each kind and file."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,10 +13,12 @@ from tests.agent._values import lineage_of, of_lineage, of_write
 from tests.agent.client import AgentFailed, AgentProcess, Unsupported
 from tests.conformance import _vectors as vectors
 from tests.conformance._agents import LACKING, LANGUAGES, agents, asked, command
-from tests.conformance._scripts import check
+from tests.conformance._checks import hold
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.conformance._vectors import Vector
 
 
 @pytest.fixture(scope="module", params=LANGUAGES)
@@ -25,24 +27,20 @@ def agent(request: pytest.FixtureRequest) -> Iterator[AgentProcess]:
     yield from agents(request.param)
 
 
-@pytest.mark.parametrize("vector", vectors.cases("L1-codec", "valid"))
-def test_valid(agent: AgentProcess, vector: dict[str, Any]) -> None:
-    """A text is parsed to its lineage and rendered canonically, and the lineage alike."""
-    canonical = vector.get("canonical", vector["text"])
-    found = agent.ask("parse", text=vector["text"])
-    assert lineage_of(found["lineage"]) == lineage_of(vector["lineage"])
-    assert found["text"] == canonical
-    assert agent.ask("render", lineage=vector["lineage"]) == canonical
+SMOKE = vectors.smoke(*vectors.FOLDERS)
 
 
-@pytest.mark.parametrize("vector", vectors.cases("L1-codec", "errors"))
-def test_errors(agent: AgentProcess, vector: dict[str, Any]) -> None:
-    """A text is refused with its code, at a place within it."""
-    text = vectors.text_of(vector)
-    with pytest.raises(antipode.LineageDecodeError) as caught:
-        agent.ask("parse", text=text)
-    assert caught.value.code == vector["code"]
-    assert 0 <= caught.value.offset <= len(text)
+@pytest.mark.parametrize(
+    "vector",
+    [
+        pytest.param(each, id=str(each), marks=() if each in SMOKE else pytest.mark.nightly)
+        for each in vectors.every(*vectors.FOLDERS)
+        if each.kind != "records"  # No agent makes reports.
+    ],
+)
+def test_vector(agent: AgentProcess, vector: Vector) -> None:
+    """Through the agent a vector holds as well; each language's own tests replay all of them."""
+    hold(agent, vector)
 
 
 def test_render_is_whole_or_bounded(agent: AgentProcess) -> None:
@@ -57,39 +55,6 @@ def test_render_is_whole_or_bounded(agent: AgentProcess) -> None:
     text = agent.ask("render", lineage={"writes": writes}, egress=["posts", "users"])
     assert text.count("~") <= 4_096
     assert "~isize.posts~" in text
-
-
-@pytest.mark.parametrize("script", vectors.cases("L2-algebra", "scripts"))
-def test_algebra(agent: AgentProcess, script: dict[str, Any]) -> None:
-    """Every check of the script holds."""
-    found = agent.ask("algebra", steps=script["steps"])
-    for step, came_to in zip(script["steps"], found, strict=True):
-        if "as" not in step:
-            assert came_to == _expected(step, came_to)
-
-
-def _expected(step: dict[str, Any], came_to: Any) -> Any:
-    """What a step that checks something must have come to."""
-    match step["op"]:
-        case "equal":
-            return step["equal"]
-        case "count":  # What a vector leaves out, it leaves open.
-            return {kind: step.get(kind, number) for kind, number in came_to.items()}
-        case _:
-            return {"code": step["code"]} if "code" in step else step["text"]
-
-
-@pytest.mark.parametrize("script", vectors.cases("L4-barrier", "scripts"))
-def test_script(agent: AgentProcess, script: dict[str, Any]) -> None:
-    """Every barrier ends as, and when, the script says, after as many looks as it allows."""
-    found = asked(agent, "script", script=script)
-    check(script, found)
-
-
-@pytest.mark.parametrize("script", vectors.cases("L4-automatic", "scripts"))
-def test_automatic(agent: AgentProcess, script: dict[str, Any]) -> None:
-    """Every read waits by itself for what it depends on, within the time of its request."""
-    check(script, asked(agent, "script", script=script))
 
 
 def test_a_request_that_makes_no_sense_is_answered(agent: AgentProcess) -> None:

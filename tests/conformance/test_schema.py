@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 FILES = [pytest.param(path, schema, id=path.name) for path, schema in vectors.files()]
 SCHEMAS = sorted((vectors.HERE / "schema").glob("*.json"))
+EVERY = vectors.every(*vectors.FOLDERS)
 GOLDEN = vectors.HERE / "golden" / "v1"
 
 
@@ -33,11 +34,17 @@ def test_vectors_follow_their_schema(path: Path, schema: str) -> None:
     vectors.validator(schema).validate(vectors.load(path))
 
 
-@pytest.mark.parametrize("folder", vectors.FOLDERS)
-def test_names_are_unique(folder: str) -> None:
+def test_names_are_unique() -> None:
     """A failure names exactly one vector."""
-    doubled = {name for name, times in Counter(vectors.names(folder)).items() if times > 1}
+    doubled = {name for name, times in Counter(map(str, EVERY)).items() if times > 1}
     assert not doubled
+
+
+def test_no_file_is_without_vectors() -> None:
+    """Every file has some, so that none is read for nothing."""
+    assert {path for path, _ in vectors.files()} == {
+        vectors.HERE / each.level / each.file for each in EVERY
+    }
 
 
 def test_released_values_are_not_changed() -> None:

@@ -1,20 +1,18 @@
-"""Level 4 in this process, without an agent."""
+"""Level 4, in this process: barriers and reads on a virtual clock."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
-import pytest
-
-from tests.agent import _scripts
 from tests.conformance import _vectors as vectors
-from tests.conformance._scripts import check
+from tests.conformance._agents import InProcess
+from tests.conformance._checks import hold
+
+if TYPE_CHECKING:
+    from tests.conformance._vectors import Vector
 
 
-@pytest.mark.parametrize(
-    "script",
-    [*vectors.cases("L4-barrier", "scripts"), *vectors.cases("L4-automatic", "scripts")],
-)
-def test_script(script: dict[str, Any]) -> None:
+@vectors.replayed("L4-barrier", "L4-automatic")
+def test_vector(vector: Vector) -> None:
     """Every barrier and every read ends as, and when, the script says."""
-    check(script, _scripts.run(script))
+    hold(InProcess(), vector)

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from antipode import BarrierTimeout
-from tests.agent.client import AgentProcess, RemoteAntipode, RemoteShim
-from tests.conformance._agents import command
+from tests.agent.client import RemoteAntipode, RemoteShim
 from tests.contract._servers import regions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.agent.lending import Lend
 
 pytestmark = pytest.mark.slow
 
@@ -71,14 +72,14 @@ class Service(NamedTuple):
         for client in clients
     ]
 )
-def service(request: pytest.FixtureRequest) -> Iterator[Service]:
+def service(request: pytest.FixtureRequest, lend: Lend) -> Iterator[Service]:
     """One for each store and language."""
     store, client = request.param
     language, _, variant = client.partition("-")
     topology = request.getfixturevalue(f"antipode_{store}")
     with ExitStack() as stack:
         near, far = stack.enter_context(regions(store, topology))
-        remote = RemoteAntipode(stack.enter_context(AgentProcess(command(language))))
+        remote = lend(language)
 
         def opened(server: dict[str, Any], **options: Any) -> RemoteShim:
             shim = RemoteShim(remote, store, "posts", server, **options)

@@ -21,7 +21,7 @@ from tests.contract import (
 from tests.contract._aws import RegionsContractStore
 from tests.contract._servers import DATABASE, described
 from tests.contract.test_activemq import ActiveMQContractStore
-from tests.contract.test_agent import Remote, remote
+from tests.contract.test_agent import Remote, RemoteRedisContract, remote
 from tests.contract.test_dynamodb import DynamoDBContractStore
 from tests.contract.test_embedded import EmbeddedContractStore
 from tests.contract.test_mongodb import MongoContractStore
@@ -326,6 +326,12 @@ class TestEmbedded(Contract):
             yield store
             store.writer.close()
             store.reader.close()
+
+
+class TestRedis(RemoteRedisContract):
+    """Real Redis servers, and all claims."""
+
+    language: ClassVar[str] = "python"
 
 
 @pytest.mark.store("mysql")

@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_each_mutant_applies() -> None:
     """No patch has lost the code that it changes."""
-    patches = sorted((ROOT / "tests" / "mutants").glob("*.patch"))
+    patches = sorted((ROOT / "tests" / "mutants").rglob("*.patch"))
     assert patches
     lost = [
         path.name

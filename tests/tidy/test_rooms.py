@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import ast
 import sys
-from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tools.import_graph import imports, imports_of, modules_in, reached, tree_of
 
 ROOT = Path(__file__).parents[2]
 CORE = ROOT / "antipode"
 PROGRAM = ROOT / "antipode_cli"
 WORKSHOP = ROOT / "testing" / "antipode_testing"
-#: Where packages lie that are imported by their own names.
-ROOTS = (ROOT / "shims", ROOT / "testing", ROOT)
 PUBLIC = "public modules"
 #: From the ground up: a room imports those before it.
 ROOMS = (
@@ -43,64 +42,16 @@ def room_of(path: Path) -> str:
     return name if name in ROOMS else PUBLIC
 
 
-def file_of(module: str) -> Path | None:
-    """The file of *module*; None where that is no module of this project."""
-    for root in ROOTS:
-        path = root.joinpath(*module.split("."))
-        for file in (path.with_suffix(".py"), path / "__init__.py"):
-            if file.is_file():
-                return file
-    return None
-
-
-def modules_in(source: str, package: tuple[str, ...]) -> list[str]:
-    """What *source*, in *package*, imports, anywhere in it: full names, the longest meant."""
-    found: list[str] = []
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            start = package[: len(package) - node.level + 1] if node.level else ()
-            base = ".".join((*start, *filter(None, [node.module])))
-            found += [f"{base}.{alias.name}" for alias in node.names]
-    return found
-
-
-@cache
-def imports_of(path: Path, folder: Path = CORE) -> frozenset[Path]:
-    """The files below *folder* that *path* imports."""
-    root = next(root for root in ROOTS if path.is_relative_to(root))
-    modules = modules_in(path.read_text(encoding="utf-8"), path.relative_to(root).parent.parts)
-    files = (file_of(name) or file_of(name.rpartition(".")[0]) for name in modules)
-    return frozenset(file for file in files if file and file.is_relative_to(folder)) - {path}
-
-
-def imports(folder: Path) -> list[tuple[Path, Path]]:
-    """Who imports whom, of the files below *folder*."""
-    return [(path, file) for path in sorted(folder.rglob("*.py")) for file in imports_of(path)]
-
-
 def told(path: Path, file: Path) -> str:
     """An import, for a person."""
     return f"{path.relative_to(ROOT)} imports {file.relative_to(ROOT)}"
-
-
-def reached(start: Path, folder: Path = CORE) -> set[Path]:
-    """The files below *folder* that *start* imports, and what those import."""
-    seen: set[Path] = set()
-    left = [start]
-    while left:
-        new = imports_of(left.pop(), folder) - seen
-        seen |= new
-        left += new
-    return seen
 
 
 def test_imports_follow_the_order() -> None:
     """A room imports those before it, and nothing that is built on it."""
     against = [
         told(path, file)
-        for path, file in imports(CORE)
+        for path, file in imports(CORE, CORE)
         if ROOMS.index(room_of(path)) < ROOMS.index(room_of(file))
     ]
     assert not against
@@ -127,7 +78,7 @@ def test_what_is_built_on_the_core_imports_public_modules(folder: Path) -> None:
     """A shim or a program of anybody's can do what ours do."""
     private = [
         told(path, file)
-        for path, file in imports(folder)
+        for path, file in imports(folder, CORE)
         if any(
             part.startswith("_") and part != "__init__.py" for part in file.relative_to(CORE).parts
         )
@@ -152,7 +103,7 @@ def test_integrations_know_no_barrier_and_no_observer() -> None:
     """They carry lineages: nothing in them waits, counts or judges by itself."""
     barred = [
         told(path, file)
-        for path, file in imports(CORE / "integrations")
+        for path, file in imports(CORE / "integrations", CORE)
         if room_of(file) in {"_barrier", "_telemetry", "_dry_run"}
     ]
     assert not barred
@@ -170,7 +121,7 @@ def test_integrations_know_no_barrier_and_no_observer() -> None:
 )
 def test_imports_of_every_form_count(source: str, module: str) -> None:
     """Late ones, those for types alone, of siblings, of parents: all are imports."""
-    assert modules_in(source, ("antipode", "_barrier")) == [module]
+    assert modules_in(ast.parse(source), ("antipode", "_barrier")) == [module]
 
 
 @pytest.mark.parametrize(
@@ -179,6 +130,6 @@ def test_imports_of_every_form_count(source: str, module: str) -> None:
 def test_the_judge_of_benchmarks_knows_none_of_them(path: Path) -> None:
     """Every benchmark of consistency asks it: it imports its own files and plain arithmetic."""
     allowed = ("benchmarks.judge", "benchmarks._statistics")
-    for module in modules_in(path.read_text(encoding="utf-8"), ("benchmarks", "judge")):
+    for module in modules_in(tree_of(path), ("benchmarks", "judge")):
         known = module.partition(".")[0] in sys.stdlib_module_names
         assert known or module.startswith(allowed), f"{path.name} imports {module}"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .test_rooms import reached
+from tools.import_graph import reached
 
 SHIMS = Path(__file__).resolve().parents[2] / "shims" / "antipode_shims"
 ROOMS = {
@@ -29,6 +29,9 @@ FURTHER = {
     ("mysql", "_functions"): "which functions are built in, a long table of the specification's",
     ("mysql", "django"): "public: Django finds an application by the name of its module",
     ("postgresql", "_functions"): "the same, of PostgreSQL",
+    ("postgresql", "_catalogue"): "what names in a statement mean: every client asks it",
+    ("postgresql", "_hidden"): "where words of a text are: statements and stored lineages share it",
+    ("postgresql", "_elsewhere"): "what is written in other sessions: foreign tables, dblink",
     ("postgresql", "django"): "public, as MySQL's",
     ("embedded", "_topology"): "two regions: there is no server that a package of tests starts",
     ("embedded", "_store"): "there is no server: the database and its replicator are ours",

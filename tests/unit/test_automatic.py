@@ -378,7 +378,6 @@ def test_read_that_raises_is_not_counted(posts: FakeServer, clock: HandClock) ->
 def test_old_snapshot_is_served(posts: FakeServer, clock: HandClock) -> None:
     """A snapshot that is too old stays, and is counted, unless an explicit floor is against it."""
     error = StaleSnapshot("old")
-    antipode.configure(on_stale="raise")
     with antipode.scope(Lineage([POST])) as scope:
         before = served()
         asked(posts).fail_snapshot(error, lambda _: False)
@@ -389,3 +388,14 @@ def test_old_snapshot_is_served(posts: FakeServer, clock: HandClock) -> None:
             asked(posts).fail_snapshot(error, lambda _: False)
         asked(posts).fail_snapshot(error, lambda floor: floor.writes == {POST})
         assert served() == before + 2
+
+
+def test_old_snapshot_is_refused_where_stale_reads_raise(posts: FakeServer) -> None:
+    """It shows nothing, whether or not an explicit floor is met, and is not counted."""
+    error = StaleSnapshot("old")
+    antipode.configure(on_stale="raise")
+    with antipode.scope(Lineage([POST])):
+        before = served()
+        with pytest.raises(StaleSnapshot):
+            asked(posts).fail_snapshot(error, lambda _: True)
+        assert served() == before

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import antipode
-from antipode import Lineage, Status, WriteId
+from antipode import Lineage, Status, UnknownDatastore, WriteId
 from antipode._barrier.barrier import Barrier, _run
 from antipode._barrier.watcher import CONNECT_S, LOOK_S
 from antipode.shim import Unreachable
@@ -483,3 +483,30 @@ def test_a_newer_lineage_is_named_in_words(text: str, words: str) -> None:
     assert caught.value.result.incomplete == {antipode.shim.Incomplete("", "unknown_item")}
     again = copy.deepcopy(caught.value)  # As process pools copy it.
     assert list(map(str, again.result.incomplete)) == list(map(str, caught.value.result.incomplete))
+
+
+class OfAPool(FakeServer):
+    """A client of replicas of which only a read shows which one answers."""
+
+    def __init__(self, datastore: str = "posts") -> None:
+        super().__init__(datastore)
+        self.can_poll, self.floors, self.reads_from = False, True, "replica"
+
+
+def test_a_primary_proves_nothing_of_a_replica_that_nobody_polls() -> None:
+    """Where no floor can be left, at="now" and check() say so instead of asking the primary."""
+    written = Lineage([WriteId("posts", "log", 7)])
+    primary, pool = FakeServer(position=9), OfAPool()
+    antipode.shim.register(primary)
+    assert antipode.check(written).ok
+    antipode.shim.register(pool)
+    with pytest.raises(UnknownDatastore, match="at='read'"):
+        antipode.barrier(written, timeout=1)
+    assert not antipode.check(written).ok
+    with antipode.scope(written):
+        assert antipode.barrier(timeout=1).ok
+    near = FakeServer(position=7)
+    near.reads_from = "replica"
+    antipode.shim.register(near)
+    assert antipode.check(written).ok
+    antipode.shim.unregister("posts")

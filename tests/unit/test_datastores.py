@@ -6,7 +6,16 @@ import pytest
 
 from antipode import ConfigurationError, configure
 from antipode._runtime.config import config
-from antipode._runtime.datastores import parsed, place_of, places_in, rule_for, taken
+from antipode._runtime.datastores import (
+    PRECEDENCE,
+    parsed,
+    place_of,
+    places_in,
+    rule_for,
+    sentinel_place,
+    taken,
+)
+from tests._costs import ROOT
 
 
 @pytest.mark.parametrize(
@@ -17,6 +26,16 @@ from antipode._runtime.datastores import parsed, place_of, places_in, rule_for, 
         ("redis://[::1]:7000", "redis", [("localhost", 7000)], None),
         ("unix:///run/redis.sock", "redis", [("/run/redis.sock", 0)], None),
         ("redis+sentinel://mymaster", "redis", [("sentinel mymaster", 0)], None),
+        ("redis+sentinel://mymaster/1", "redis", [("sentinel mymaster", 0)], "1"),
+        (
+            "redis+sentinel://s1,s2:7000/mymaster/1",
+            "redis",
+            [("sentinel mymaster by s1", 26379), ("sentinel mymaster by s2", 7000)],
+            "1",
+        ),
+        ("mysql://[2001:db8:0::0001]", "mysql", [("2001:db8::1", 3306)], None),
+        ("mysql://[::ffff:10.0.0.1]", "mysql", [("10.0.0.1", 3306)], None),
+        ("amqp://broker/%2F", "rabbitmq", [("broker", 5672)], "/"),
         ("mysql+pymysql://db/shop", "mysql", [("db", 3306)], "shop"),
         ("mysql://localhost?unix_socket=/run/m.sock", "mysql", [("/run/m.sock", 0)], None),
         ("mongodb://a,b:27018/", "mongodb", [("a", 27017), ("b", 27018)], None),
@@ -55,8 +74,21 @@ def test_the_variable_and_the_argument_say_the_same(monkeypatch: pytest.MonkeyPa
         ("posts=db:3306", "an entry is a name|begins with one of"),
         ("posts=ftp://db", "begins with one of redis://"),
         ("posts=redis://user:secret@db:port", "is no host with a port"),
+        ("posts=mysql://user:1/secret@db", "write / as %2F"),
+        ("posts=mysql://user:a?secret@db", r"\? as %3F"),
+        ("posts=mysql://user:a#secret@db", "# as %23"),
+        ("posts=mysql://user:a secret@db", "an entry is a name and a URL"),
+        ("posts=mysql://user:secret,x=redis://y", "is no host with a port"),
+        ("posts=mysql://[user:secret@db", "one of IPv6"),
+        ("posts=mongodb://a/app", "for all databases: take '/app' off"),
+        ("posts=stomp://broker/news", "for all destinations: take '/news' off"),
+        ("posts=redis://cache/posts", "databases of Redis have numbers"),
+        ("posts=redis+sentinel://s1,s2", "name the service as well"),
+        ("posts=mysql://db:0", "a port is 1 to 65535"),
+        ("posts=mysql://db:65536", "a port is 1 to 65535"),
+        ("posts=mongodb+srv://set.example:27017", "its URL takes no port"),
         ("posts=redis://a,b", "repeat the name for others"),
-        ("posts=redis://a?read_from=replica", "takes reads_from, one_server after"),
+        ("posts=redis://a?read_from=replica", "takes reads_from, one_server, both after"),
         ("posts=redis://a?reads_from=near", "reads_from is primary or replica, not 'near'"),
         ("media=s3://eu-west-1/bucket", "of a region or of an endpoint, without a path"),
         ("news=sns://eu-west-1?reads_from=replica", "it takes nothing after"),
@@ -83,3 +115,49 @@ def test_which_rule_is_for_a_client() -> None:
     docs = rule_for(rules, "mongodb", places_in("mongodb://user@c,b/app"), None)
     assert docs is not None
     assert docs.datastore == "docs"
+
+
+def test_the_order_of_names_is_documented() -> None:
+    """The page of settings has the rows of the code's table, in its order."""
+    page = (ROOT / "docs/reference/settings.md").read_text(encoding="utf-8")
+    rows = [f"| {number} | {says} |" for number, says in enumerate(PRECEDENCE, 1)]
+    assert "\n".join(rows) in page
+
+
+def test_who_watches_a_service_goes_before_its_name() -> None:
+    """Two deployments of Sentinel have one service name: a rule for one is not for the other."""
+    rules = parsed("any=redis+sentinel://mymaster, own=redis+sentinel://s1,s2/mymaster")
+
+    def named(*sentinels: str) -> str | None:
+        watching = [sentinel_place("mymaster", each, 26379) for each in sentinels]
+        places = [*watching, sentinel_place("mymaster")]
+        rule = rule_for(rules, "redis", places, "0")
+        return rule and rule.datastore
+
+    assert (named("s2", "s3"), named("s4")) == ("own", "any")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "," * 100_000 + "x",
+        " " * 100_000 + "=",
+        "a" * 100_000,
+        "a=" * 50_000,
+        "a=mysql://" + ":" * 100_000,
+        "a=mysql://b/" + "@" * 100_000,
+        "a=mongodb://" + "h," * 50_000,
+        " ,".join(f"a{number}=redis://h{number}" for number in range(5_000)),
+    ],
+)
+def test_a_long_text_takes_linear_time(text: str) -> None:
+    """100 kB are read, or refused with an error of a few lines, in 100,000 steps and not squared.
+
+    The bound of a runner's test is what fails: quadratic time is minutes.
+    """
+    if "redis://" in text or "mongodb://" in text:
+        assert parsed(text)
+        return
+    with pytest.raises(ConfigurationError) as raised:
+        parsed(text)
+    assert len(str(raised.value)) < 1_000

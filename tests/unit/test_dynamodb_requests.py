@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from antipode_shims._aws.botocore import Settings
+from antipode_shims.dynamodb._clients.reads import consistent
 from antipode_shims.dynamodb._clients.rewrite import stamped_update, without_ours
 from antipode_shims.dynamodb._endpoint import DynamoDBRegions
 from antipode_shims.dynamodb._look import Question
@@ -42,6 +43,35 @@ def test_a_legacy_update_gets_no_expression(given: dict[str, Any]) -> None:
 def test_what_the_service_refuses_gets_no_stamp(given: dict[str, Any]) -> None:
     """With ours an empty expression would be none, and the update would write."""
     assert stamped_update(given, 7) == given
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        """SELECT * FROM "posts"."by-text" WHERE "text" = 'a'""",
+        'select "from", text from posts . "by-text" where text = \'x FROM y\'',
+    ],
+)
+@pytest.mark.parametrize("operation", ["ExecuteStatement", "BatchExecuteStatement"])
+def test_a_statement_of_an_index_is_refused_as_it_is(statement: str, operation: str) -> None:
+    """After a barrier its read would be refused with ``ConsistentRead``, and stale without."""
+    given = {"Statement": statement}
+    params = given if operation == "ExecuteStatement" else {"Statements": [given]}
+    assert "'by-text'" in consistent(operation, params)
+    assert given == {"Statement": statement}
+    given["ConsistentRead"] = True  # type: ignore[assignment]
+    assert not consistent(operation, params)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["""SELECT * FROM "posts" WHERE "a"."b" = ' FROM c.d'""", "SELECT a.b FROM posts", "SELECT "],
+)
+def test_a_statement_of_a_table_is_consistent(statement: str) -> None:
+    """Neither a path nor a text makes the name of an index."""
+    params: dict[str, Any] = {"Statement": statement}
+    assert not consistent("ExecuteStatement", params)
+    assert params == {"Statement": statement, "ConsistentRead": True}
 
 
 def test_no_item_of_a_batch_of_statements_shows_a_stamp() -> None:

@@ -12,7 +12,7 @@ import antipode
 from antipode import Lineage, Status, WriteId
 from antipode.shim import Floor, Observation, Scope, Unreachable
 from antipode_testing.contract.base import in_time
-from tests._tiers import starved_s
+from tests._busy import starved_s
 from tests.unit._floors import floor_in, floor_of, set_floor
 
 if TYPE_CHECKING:

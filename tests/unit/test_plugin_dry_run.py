@@ -89,12 +89,16 @@ def test_writes(tmp_path):
     result.stdout.fnmatch_lines(["not judged: posts *"])
 
 
-def test_clean_run_is_silent(suite: pytest.Pytester) -> None:
-    """With the barrier in place the run says nothing, and its report says that it is clean."""
+def test_clean_run_is_one_line(suite: pytest.Pytester) -> None:
+    """With the barrier in place the run says what it saw, and its report that it is clean."""
     suite.makepyfile(feed=FEED.replace("        show(reader, key)\n", ""))
     result = run(suite, DRY, "--antipode-fail-on=lint", REPORT)
     assert result.ret == 0
-    assert "antipode" not in result.stdout.str() + result.stderr.str()
+    (line,) = (each for each in result.outlines + result.errlines if "antipode" in each)
+    assert line == (
+        "antipode: no missing barrier (2 requests of 1 process, "
+        "2 reads of replicas with a write to see, datastores: posts)"
+    )
     assert reported(suite)["failed"] is False
     assert reported(suite)["records"]["reads_guarded"] == 2
 
@@ -125,11 +129,24 @@ def test_behind(regions):
 
 def test_lints_fail_on_demand(suite: pytest.Pytester) -> None:
     """A write without a scope is a lint, which only the level `lint` fails on."""
-    suite.makepyfile(test_feed='def test_one(stores):\n    stores[0].write("a", b"b")\n')
+    request = "def test_two():\n    with antipode.scope():\n        pass\n"
+    write = 'def test_one(stores):\n    stores[0].write("a", b"b")\n'
+    suite.makepyfile(test_feed=f"{write}\nimport antipode\n\n{request}")
     assert run(suite, DRY, FAIL).ret == 0
     result = run(suite, DRY, "--antipode-fail-on=lint")
     result.stdout.fnmatch_lines(["l* posts: *(unscoped-write, 1 time)", "* test_feed.py:2 *"])
     assert result.ret == 1
+
+
+def test_a_run_without_a_request_fails(suite: pytest.Pytester) -> None:
+    """Where findings shall fail, nothing that could have any is no success; a plain run says so."""
+    suite.makepyfile(test_feed="def test_one():\n    pass\n")
+    result = run(suite, DRY, FAIL)
+    result.stdout.fnmatch_lines(["no request is recorded, *", "*unguarded fails: no request *"])
+    assert result.ret == 1
+    result = run(suite, DRY)
+    result.stdout.fnmatch_lines(["antipode: no missing barrier (0 requests *datastores: none)"])
+    assert result.ret == 0
 
 
 def test_report_has_all_formats(suite: pytest.Pytester) -> None:

@@ -14,7 +14,7 @@ from antipode.shim import Observation
 from antipode_shims.postgresql._clients import tap as module
 from antipode_shims.postgresql._clients.tap import FRESH_S, Read, Session, Tap, Verdict
 from antipode_shims.postgresql._endpoint import ServerSettings
-from antipode_shims.postgresql._look import Backend, converse
+from antipode_shims.postgresql._look import SAMPLE, Backend, Refused, converse
 from antipode_shims.postgresql._shim.base import BasePostgreSQLShim
 from antipode_shims.postgresql._statements import BEGINS, READS
 from tests.unit._floors import floor_of
@@ -127,7 +127,16 @@ def test_what_is_said_of_a_function_that_may_write(
     timed: Timed, caplog: pytest.LogCaptureFixture, called: str, advice: str
 ) -> None:
     """What can be declared, and never a name that would stand for all that are in quotes."""
+
+    def answer(sql: str) -> list[dict[str, str | None]]:
+        if sql == SAMPLE:
+            raise Refused(sql)
+        return [{"name": "price_of"}] if "price_of" in sql else []
+
     timed.tap.starts(called, Session.IDLE, opens=False)
+    steps = timed.tap.settled(Session.IDLE, failed=False, tag="SELECT 1", standby=False)
+    assert steps is not None
+    converse(steps, answer)
     begins, _, ends = advice.partition(" .* ")
     assert begins in caplog.text
     assert ends in caplog.text

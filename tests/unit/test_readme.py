@@ -16,7 +16,7 @@ BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 
 def test_the_example_runs_and_shows_what_the_text_says() -> None:
     """As a newcomer would: the code block in a process of its own, in at most 25 lines."""
-    code = BLOCKS[0]
+    code = BLOCKS[1]
     assert len(code.splitlines()) <= 25
     shown = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
@@ -24,13 +24,13 @@ def test_the_example_runs_and_shows_what_the_text_says() -> None:
     assert shown[:2] == ["without a barrier: None", "with a barrier: b'hello'"]
     waited = re.fullmatch(r"waited (\d+) ms", shown[2])
     assert waited is not None
-    assert 50 <= int(waited[1]) <= 1000
+    assert 50 <= int(waited[1]) <= 5000
 
 
-@pytest.mark.parametrize(("block", "name"), [(1, "us_api.py"), (2, "eu_tasks.py")])
+@pytest.mark.parametrize(("block", "name"), [(2, "us_api.py"), (3, "eu_tasks.py")])
 def test_the_second_example_is_what_its_tests_run(block: int, name: str) -> None:
     """Each of its lines is in the file of the worked example, in the same order."""
-    assert len(BLOCKS) == 3
+    assert len(BLOCKS) == 4
     text = (ROOT / "examples" / "posts" / name).read_text(encoding="utf-8")
     rest = iter([line.strip() for line in text.splitlines()])
     shown = [line.strip() for line in BLOCKS[block].splitlines()]

@@ -141,7 +141,7 @@ def test_guarded_reads_are_no_finding(tmp_path: Path) -> None:
     assert found.findings == ()
     assert summary(found) == (
         "antipode: no missing barrier (1 request of 1 process, "
-        "1 read of replicas with a write to see)"
+        "1 read of replicas with a write to see, datastores: posts)"
     )
 
 
@@ -434,3 +434,40 @@ def test_without_evidence_nobody_knows_what_automatic_barriers_cost(tmp_path: Pa
     found = reported(tmp_path, one)
     assert (found.automatic.waiting, found.automatic.mean_s) == (1, None)
     assert "for a wait that no evidence shows" in render(found, "text")
+
+
+def test_a_log_under_two_names_is_a_lint(tmp_path: Path) -> None:
+    """Of names that are unique: another store has `0.1` of MariaDB's by chance."""
+    one, other = Recorder("aaaaaaaaaaaa", "web"), Recorder("bbbbbbbbbbbb", "worker")
+    for log in ("0.1", "8f3a1c0e-7d2b-4c55"):
+        one.write(0.1, SAVE, entry(1, "posts", log))
+        other.write(0.2, SAVE, entry(2, "store", log))
+    found = report(load([one.save(tmp_path), other.save(tmp_path)]))
+    said = {(each.lint, each.datastore): each for each in found.lints}
+    assert set(said) == {("two-names", "posts"), ("two-names", "store")}
+    assert said["two-names", "posts"].details == ("also store",)
+    assert said["two-names", "store"].services == ("worker",)
+
+
+@pytest.mark.parametrize(
+    ("required", "missing"),
+    [
+        ("posts", ()),
+        ("service:posts", ()),
+        ("other:posts", ("other:posts",)),
+        ("service:users", ("service:users",)),
+    ],
+)
+def test_what_is_required_of_a_service(
+    tmp_path: Path, required: str, missing: tuple[str, ...]
+) -> None:
+    """Something must have been judged there; that another service judges it does not count."""
+    found = report(load([guarded().save(tmp_path)]), required=frozenset([required]))
+    assert (found.missing, found.failed) == (missing, bool(missing))
+
+
+def test_records_without_a_request_fail(tmp_path: Path) -> None:
+    """Where findings shall fail: a report that saw nothing is none."""
+    idle = load([Recorder("aaaaaaaaaaaa").save(tmp_path)])
+    assert report(idle, fail_on="confirmed").failed
+    assert not report(idle).failed

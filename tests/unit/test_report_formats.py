@@ -71,7 +71,7 @@ def test_text_is_the_write_the_read_the_fix_and_the_id(tmp_path: Path) -> None:
         " them\n"
         "\n"
         "antipode: 1 missing barrier (2 requests of 2 processes,"
-        " 2 reads of replicas with a write to see)\n"
+        " 2 reads of replicas with a write to see, datastores: posts)\n"
     )
 
 
@@ -99,7 +99,7 @@ def test_reads_that_automatic_barriers_guard_are_no_findings(tmp_path: Path) -> 
         " reads outside of a scope, and by clients that are not instrumented, are neither judged"
         " here nor held by automatic barriers)\n"
         "antipode: no missing barrier, 2 reads guarded by automatic barriers (2 requests of 2"
-        " processes, 2 reads of replicas with a write to see)\n"
+        " processes, 2 reads of replicas with a write to see, datastores: inbox, posts)\n"
     )
     page = render(one, "html")
     assert "Guarded by automatic barriers</h2>" in page

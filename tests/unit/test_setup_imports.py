@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import sys
+import threading
 from importlib import resources
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -86,3 +89,53 @@ def test_what_is_forgotten_is_not_called(package: Path) -> None:
     importlib.import_module("waited_for")
     assert not found
     assert sys.meta_path == before
+
+
+def test_a_module_that_another_thread_is_importing(package: Path) -> None:
+    """It stands in ``sys.modules`` before it is ready: who waits for it waits until it is."""
+    (package / "__init__.py").write_text(
+        "import builtins\nbuiltins.waited_for.begun.set()\n"
+        "builtins.waited_for.go.wait(60)\nready = 1\n"
+    )
+    gates = SimpleNamespace(begun=threading.Event(), go=threading.Event())
+    builtins.waited_for = gates  # type: ignore[attr-defined]
+    found: list[Any] = []
+
+    def wait() -> None:
+        when_imported("waited_for", lambda: found.append(vars(sys.modules["waited_for"])["ready"]))
+
+    threads = [threading.Thread(target=importlib.import_module, args=(package.name,))]
+    threads.append(threading.Thread(target=wait))
+    try:
+        threads[0].start()
+        assert gates.begun.wait(60)
+        threads[1].start()
+        gates.go.set()
+        for thread in threads:
+            thread.join(60)
+    finally:
+        del builtins.waited_for  # type: ignore[attr-defined]
+    assert found == [1]
+
+
+def test_a_module_that_waits_for_itself(package: Path) -> None:
+    """It is called once the next import finds it ready, and not before."""
+    (package / "__init__.py").write_text(
+        "from antipode._runtime.imports import when_imported\n"
+        "found = []\n"
+        "when_imported('waited_for', lambda: found.append(ready))\n"
+        "ready = 1\n"
+    )
+    module = importlib.import_module(package.name)
+    importlib.import_module("waited_for.later")
+    assert module.found == [1]
+
+
+def test_who_goes_through_the_finders_meanwhile_misses_none(package: Path) -> None:
+    """Another thread's import may be in the midst of the list: it is not changed under it."""
+    when_imported(package.name, lambda: None)
+    held = sys.meta_path
+    before = list(held)
+    forget()
+    assert held == before
+    assert sys.meta_path == before[1:]

@@ -280,6 +280,17 @@ def test_a_floor_that_holds_a_read_is_a_wait(sdk: Telemetry) -> None:
     assert sdk.value("antipode.unmet_dependencies", antipode__operation="read") == 1
 
 
+def test_a_read_that_ends_by_a_silent_server_waited_for_that(sdk: Telemetry) -> None:
+    """Its wait ended as unreachable; a read after it says for how long both waited."""
+    floor = floor_of("posts", POST, timeout_s=0.05)
+    with pytest.raises(antipode.BarrierTimeout, match=r"not visible after 0\.(0[5-9]|[1-9])"):
+        floor.expire(Unreachable("no reply"))
+    (span,) = sdk.spans
+    assert attributes(span)["antipode.outcome"] == "unreachable"
+    with pytest.raises(antipode.BarrierTimeout, match=r"not visible after 0\.(0[5-9]|[1-9])"):
+        floor.hold(lambda _: Observation("server-1", {}))
+
+
 def test_own_time_is_of_the_request(sdk: Telemetry, monkeypatch: pytest.MonkeyPatch) -> None:
     """One value a request, of what the library's code took; a call within another counts once."""
     ticks = count_up()

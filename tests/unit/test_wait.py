@@ -93,3 +93,26 @@ def test_an_estimate_stays_until_another_is_given() -> None:
     assert wait.result(10.4).eta_s == 4.5
     wait.record("users", Observation("server-1", {USER: Status.VISIBLE}), 10.5)
     assert wait.result(10.5).eta_s == 3.0
+
+
+def test_a_server_that_answers_nothing_for_as_long_as_a_poll_is_unreachable() -> None:
+    """At the deadline; one that answered late, or a barrier shorter than a poll, says not yet."""
+    wait = begun()
+    show(wait, USER, 12.0, Status.NOT_YET)
+    assert {each.status for each in wait.result(14.0).unmet} == {Status.NOT_YET}
+    outcomes = {each.write.datastore: each for each in wait.result(15.0).unmet}
+    assert outcomes["posts"].status is Status.UNREACHABLE
+    assert outcomes["posts"].cause == "its server answered no poll in time"
+    assert outcomes["users"].status is Status.NOT_YET
+    short = Wait({"posts": [POST]}, policies=RAISING, now_s=10.0, unix_s=0.0, timeout_s=0.5)
+    assert [each.status for each in short.result(10.6).unmet] == [Status.NOT_YET]
+
+
+def test_what_was_waited_before_counts() -> None:
+    """A read without time left says for how long its request waited, not for how long it did."""
+    wait = Wait(
+        {"posts": [POST]}, policies=RAISING, now_s=10.0, unix_s=0.0, timeout_s=0.0, before_s=1.0
+    )
+    show(wait, POST, 10.004, Status.NOT_YET)
+    result = wait.result(10.004)
+    assert round(result.waited_s, 3) == round(result.unmet[0].waited_s, 3) == 1.004

@@ -300,12 +300,19 @@ class WaitContract:
         replicated(store, key, b"old")
         shortened = Lineage(incomplete=[(store.datastore, "size")])
         assert store.antipode.barrier(shortened, timeout=store.timeout_s).ok
+        before = _fences(store)
         store.topology.pause()
         written(store, key, b"new")
-        # Long enough for a connection to the primary: without its position it is incomplete.
-        times_out(store, shortened, timeout=4 * store.settle_s)
-        store.topology.resume()
-        assert store.antipode.barrier(shortened, timeout=store.timeout_s).ok
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(
+                store.antipode.barrier, shortened, timeout=store.timeout_s, only=store.datastore
+            )
+            # It waits once it has the primary's position, however long a connection there takes.
+            wait_until(lambda: _fences(store) > before, what="a fence", timeout_s=store.timeout_s)
+            pass_time(store.settle_s)
+            assert not waiting.done()
+            store.topology.resume()
+            assert waiting.result(2 * store.timeout_s).ok
         assert store.read(key)[0] == b"new"
 
     @category("sharing")
@@ -386,6 +393,11 @@ class WaitContract:
                 assert int(later) >= int(shown), "a read's position does not cover its value"
 
         in_threads(lambda index: observe() if index else write(), WRITERS)
+
+
+def _fences(store: ContractStore) -> int:
+    """How many primaries have said where they are."""
+    return int(store.antipode.telemetry.metrics().get(Metric("fences", store.datastore), 0))
 
 
 def _outcomes_by_face(

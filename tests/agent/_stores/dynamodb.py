@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     Given = Mapping[str, Any]
 
+#: A microsecond that is later than every stamp.
+_LATE_US = 2**53
 _KINDS = {
     Kind.READ: "read",
     Kind.WRITE: "write",
@@ -38,13 +40,15 @@ def look_at(given: Given) -> dict[str, list[str]]:
         write_at({k: v for k, v in each.items() if k != "status"}) for each in given["writes"]
     ]
     homes: Homes[Shown] = Homes()
+    now_us = int(given.get("now_us", _LATE_US))
+    before = [{**server, "regions": given["before"]}] if "before" in given else []
     shown: Any = None
-    for _ in range(given.get("looks", 1)):
-        steps = look(writes, server["region"], homes)
+    for each in [*before, *([server] * given.get("looks", 1))]:
+        steps = look(writes, server["region"], homes, now_us=now_us)
         try:
             question = next(steps)
             while True:
-                question = steps.send(_answer(server, question))
+                question = steps.send(_answer(each, question))
         except StopIteration as end:
             shown = end.value
     return {"statuses": [str(shown.statuses[each]) for each in writes]}

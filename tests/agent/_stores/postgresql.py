@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from antipode import Lineage, WriteId
 from antipode_shims.postgresql import _statements as statements
-from antipode_shims.postgresql._look import observation
+from antipode_shims.postgresql._catalogue import Catalogue
+from antipode_shims.postgresql._look import converse, observation
 from antipode_shims.postgresql._position import State, parse_state
 from antipode_shims.postgresql._table2 import found as found_with
 from tests.agent._values import of_lineage, write_at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from antipode_shims.postgresql._position import Rows
 
     Given = Mapping[str, Any]
 
@@ -24,6 +27,7 @@ _FLAGS = {
     statements.COMMITS: "commits",
     statements.ENDS: "ends",
     statements.TWO_PHASES: "two_phases",
+    statements.IMPORTS: "imports",
     statements.COMMITS_INSIDE: "commits_inside",
     statements.FETCHES: "fetches",
     statements.DECLARES: "declares",
@@ -70,6 +74,8 @@ def _state(server: Given) -> State:
         "rights": server.get("rights", "files"),
         "history": server.get("history"),
         "next": server.get("next"),
+        "follows": "t" if server.get("follows") else "f",
+        "later": server.get("later"),
     }
     return parse_state([row])
 
@@ -78,3 +84,17 @@ def command(given: Given) -> dict[str, list[str]]:
     """What a statement may do."""
     found = statements.meaning(given["command"])
     return {"does": sorted(name for flag, name in _FLAGS.items() if found & flag)}
+
+
+def named(given: Given) -> dict[str, bool | None]:
+    """Whether a statement that reads by its text may write, by a catalogue."""
+    catalogue = Catalogue(frozenset())
+
+    def ask(sql: str) -> Rows:
+        if "'call'" in sql:
+            return [dict(row) for row in given["catalogue"]]
+        return [{"name": name} for name in given["functions"]]
+
+    functions = statements.unknown_functions(given["command"])
+    converse(catalogue.ask(functions), ask)
+    return {"may_write": catalogue.may_write(given["command"], functions)}

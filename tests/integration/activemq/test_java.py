@@ -13,14 +13,14 @@ from antipode import BarrierTimeout, Lineage, WriteId
 from antipode_shims import activemq
 from antipode_testing import wait_until
 from tests.agent._shims.rabbitmq import LastMessages
-from tests.agent.client import AgentProcess, RemoteAntipode, RemoteShim
-from tests.conformance._agents import command
+from tests.agent.client import RemoteAntipode, RemoteShim
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from antipode_shims.activemq import ActiveMQShim
     from antipode_testing import ActiveMQTopology
+    from tests.agent.lending import Lend
 
 pytestmark = pytest.mark.store("activemq")
 
@@ -42,12 +42,12 @@ class Ends(NamedTuple):
 
 
 @pytest.fixture
-def ends(antipode_activemq: ActiveMQTopology) -> Iterator[Ends]:
+def ends(antipode_activemq: ActiveMQTopology, lend: Lend) -> Iterator[Ends]:
     """Of a virtual topic that only this test knows."""
     topology, name = antipode_activemq, f"VirtualTopic.{uuid.uuid4().hex}"
     places = {"primary": topology.primary, "replica": topology.replica}
     with ExitStack() as stack:
-        java = RemoteAntipode(stack.enter_context(AgentProcess(command("java"))))
+        java = lend("java")
 
         def opened(reads_from: Any) -> tuple[ActiveMQShim, RemoteShim]:
             queue = f"Consumer.{{}}-{reads_from}.{name}"

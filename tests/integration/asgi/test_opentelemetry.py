@@ -109,6 +109,7 @@ def instrumented(app: Any, spans: Spans, **options: Any) -> Iterator[Any]:
         contrib.FastAPIInstrumentor.uninstrument_app(app)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("sampler", [ALWAYS_ON, ALWAYS_OFF])
 @pytest.mark.parametrize("order", ["before", "after", "explicit", "middleware"])
 def test_with_the_instrumentation_of_fastapi(order: str, sampler: Sampler) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from antipode import ConfigurationError
 from antipode.telemetry import Metric
-from tests.agent.client import RemoteAntipode, RemoteShim, StoreError
+from tests.agent.client import RemoteShim, StoreError
 from tests.contract._servers import DATABASE, regions
 from tests.integration._stale import doubtful
 from tests.integration.redis._clients import client
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from antipode import Lineage
-    from tests.agent.client import AgentProcess
+    from tests.agent.client import RemoteAntipode
 
 STALE = Metric("served_stale", "posts")
 LINEAGES = doubtful("posts")
 
 
-def judge(store: str, topology: Any, agent: AgentProcess, **client: Any) -> None:
+def judge(store: str, topology: Any, remote: RemoteAntipode, **client: Any) -> None:
     """A read that is refused is not counted as served stale, the same read is once it is answered.
 
     Args:
         store: of which kind its servers are.
         topology: of its servers.
-        agent: in whose process it reads.
+        remote: in whose process it reads.
         client: what else opens an instrumented client; nothing for Table 2.
     """
-    remote, key = RemoteAntipode(agent), uuid.uuid4().hex
+    key = uuid.uuid4().hex
     remote.configure(barriers="auto")
     with ExitStack() as stack:
         server, _ = stack.enter_context(regions(store, topology))

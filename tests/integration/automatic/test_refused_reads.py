@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.agent.client import AgentProcess
-from tests.conformance._agents import command
-
 from ._refused import judge
 
 if TYPE_CHECKING:
     from antipode_testing import RedisTopology
+    from tests.agent.lending import Lend
 
 pytestmark = [pytest.mark.slow, pytest.mark.store("redis")]
 
@@ -22,10 +20,10 @@ LIBRARIES = {"python": (None,), "java": ("lettuce", "jedis"), "cpp": (None,)}
 
 @pytest.mark.parametrize("language", LIBRARIES)
 def test_a_read_that_is_refused_is_not_counted(
-    antipode_redis: RedisTopology, language: str
+    antipode_redis: RedisTopology, language: str, lend: Lend
 ) -> None:
     """A read that raises is served to nobody, by Table 2 and by instrumented clients."""
-    with AgentProcess(command(language)) as agent:
-        judge("redis", antipode_redis, agent)
-        for library in LIBRARIES[language]:
-            judge("redis", antipode_redis, agent, client=True, library=library)
+    remote = lend(language)
+    judge("redis", antipode_redis, remote)
+    for library in LIBRARIES[language]:
+        judge("redis", antipode_redis, remote, client=True, library=library)

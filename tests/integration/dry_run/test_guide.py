@@ -91,7 +91,7 @@ def edit(shell: Shell, old: str, new: str) -> None:
 
 
 def test_red_run_the_fix_and_green_run(shell: Shell) -> None:
-    """The planted barrier is missed with the guide's words; the one line makes the run silent."""
+    """The planted barrier is missed with the guide's words; the one line makes the run green."""
     red, green, _, _ = RUNS
     assert shell.check(red) == 1
     page = (shell.folder / "build" / "antipode" / "report.html").read_text(encoding="utf-8")

@@ -97,6 +97,7 @@ REDIS: dict[str, tuple[int, Callable[[Any], object]]] = {
 
 
 @pytest.mark.store("redis")
+@pytest.mark.pairwise
 @pytest.mark.parametrize("beside", [{}, BESIDE], ids=["plain", "beside"])
 @FLOORS
 @pytest.mark.parametrize("name", REDIS)

@@ -130,6 +130,7 @@ CALLS: dict[str, tuple[grpc.StatusCode, bool, str | None]] = {
 }
 
 
+@pytest.mark.pairwise
 @pytest.mark.usefixtures("instrumented")
 @pytest.mark.parametrize("metadata", CARRIERS, ids=["traced", "bare"])
 @pytest.mark.parametrize("name", CALLS)

@@ -77,6 +77,7 @@ def methods(kind: str, seen: Seen) -> Any:
     return handler((sync_methods if kind == "sync" else aio_methods)(seen))
 
 
+# Both sides in every order, which the other claims test in pairs.
 @sides
 async def test_every_kind_of_call_brings_back_what_it_wrote(server: str, client: str) -> None:
     """The callee has the caller's lineage, the caller what was written until the call's end."""
@@ -102,6 +103,7 @@ async def test_every_kind_of_call_brings_back_what_it_wrote(server: str, client:
     assert len(set(map(id, seen.scopes))) == 4
 
 
+@pytest.mark.pairwise
 @sides
 @pytest.mark.parametrize(
     ("name", "code"),
@@ -122,6 +124,7 @@ async def test_errors_bring_it_back_too(
     assert own == ([("app", "kept"), ("app-bin", b"\x00\xff")] if name == "abort" else [])
 
 
+@pytest.mark.pairwise
 @sides
 async def test_calls_without_a_scope_are_served(server: str, client: str) -> None:
     """A caller without a request of its own is served; what its callee wrote is counted."""
@@ -138,6 +141,7 @@ async def test_calls_without_a_scope_are_served(server: str, client: str) -> Non
     )
 
 
+@pytest.mark.pairwise
 @sides
 async def test_one_worker_serves_requests_apart(server: str, client: str) -> None:
     """Nothing of a call is seen by the next one on the same thread or loop, however it ended."""
@@ -158,6 +162,7 @@ async def test_one_worker_serves_requests_apart(server: str, client: str) -> Non
     assert not any(scope.open for scope in seen.scopes)
 
 
+@pytest.mark.pairwise
 @sides
 async def test_a_service_that_answered_before_and_does_not_now_is_in_doubt(
     server: str, client: str

@@ -48,6 +48,7 @@ def test_a_request_carries_and_a_response_brings(
     driver: Driver, order: str, origin: Origin
 ) -> None:
     """Whatever OpenTelemetry's instrumentation of the client does, or does not."""
+    # Every client in every order, which the other claims test in pairs.
     with antipode.scope(Lineage([POST])):
         driver.get(origin.url("write?key=a"))
         assert antipode.current() == Lineage([POST, write("a")])
@@ -56,6 +57,7 @@ def test_a_request_carries_and_a_response_brings(
     assert len(origin.received("baggage")) == 1
 
 
+@pytest.mark.pairwise
 def test_without_a_scope_nothing_is_sent(driver: Driver, order: str, origin: Origin) -> None:
     """What comes back is counted: nobody waits for it."""
     before = counted("unscoped_response", origin.service)
@@ -64,6 +66,7 @@ def test_without_a_scope_nothing_is_sent(driver: Driver, order: str, origin: Ori
     assert counted("unscoped_response", origin.service) == before + 1
 
 
+@pytest.mark.pairwise
 def test_the_users_own_header_stays(driver: Driver, order: str, origin: Origin) -> None:
     """Its members keep their meaning, whoever adds ours to them."""
     with antipode.scope(Lineage([POST])):
@@ -73,6 +76,7 @@ def test_the_users_own_header_stays(driver: Driver, order: str, origin: Origin) 
     assert sent(origin) == Lineage([POST])
 
 
+@pytest.mark.pairwise
 def test_the_users_own_members_stay(driver: Driver, order: str, origin: Origin) -> None:
     """What is in the context's baggage is sent by OpenTelemetry's instrumentation alone."""
     with antipode.scope(Lineage([POST])):
@@ -86,6 +90,7 @@ def test_the_users_own_members_stay(driver: Driver, order: str, origin: Origin) 
     assert sent(origin) == Lineage([POST])
 
 
+@pytest.mark.pairwise
 def test_the_header_of_another_request_is_added_to(
     driver: Driver, order: str, origin: Origin
 ) -> None:
@@ -99,6 +104,7 @@ def test_the_header_of_another_request_is_added_to(
     assert "tenant=acme" in origin.received("baggage")[0]
 
 
+@pytest.mark.pairwise
 def test_the_text_that_came_is_not_sent_on(driver: Driver, order: str, origin: Origin) -> None:
     """A stock extraction puts it where the live handle was; what the request added must go too."""
     with antipode.scope(Lineage([POST])):

@@ -52,6 +52,7 @@ def in_doubt(origin: Origin) -> set[tuple[str, str]]:
     return {(origin.service, "in_doubt")}
 
 
+@pytest.mark.pairwise
 def test_a_time_out_is_in_doubt(driver: Driver, order: str, origin: Origin) -> None:
     """The service got the request, and may have written."""
     with antipode.scope():
@@ -60,6 +61,7 @@ def test_a_time_out_is_in_doubt(driver: Driver, order: str, origin: Origin) -> N
         assert antipode.current().incomplete == in_doubt(origin)
 
 
+@pytest.mark.pairwise
 def test_a_lost_connection_is_in_doubt(driver: Driver, order: str, origin: Origin) -> None:
     """It was lost after the request."""
     with antipode.scope():
@@ -68,6 +70,7 @@ def test_a_lost_connection_is_in_doubt(driver: Driver, order: str, origin: Origi
         assert antipode.current().incomplete == in_doubt(origin)
 
 
+@pytest.mark.pairwise
 def test_what_was_refused_leaves_nothing(driver: Driver, order: str) -> None:
     """Nobody got the request."""
     with antipode.scope(), refused_port() as port:

@@ -34,6 +34,7 @@ def assert_nothing_came(origin: Origin, request: int = -1) -> None:
     assert "antipode" not in str(origin.requests[request][1])
 
 
+@pytest.mark.pairwise
 def test_a_forbidden_host_gets_nothing(driver: Driver, order: str, origin: Origin) -> None:
     """Whatever instrumentation runs; its header is ignored, its failures leave no marks."""
     antipode.configure(egress_hosts=["posts.internal", "localhost"])
@@ -46,6 +47,7 @@ def test_a_forbidden_host_gets_nothing(driver: Driver, order: str, origin: Origi
         assert antipode.current() == Lineage([POST])
 
 
+@pytest.mark.pairwise
 def test_other_baggage_still_goes(driver: Driver, order: str, origin: Origin) -> None:
     """What is taken out of the header is ours alone, whoever put it there."""
     antipode.configure(egress_hosts=["posts.internal"])
@@ -56,6 +58,7 @@ def test_other_baggage_still_goes(driver: Driver, order: str, origin: Origin) ->
     assert origin.received("baggage") == ["tenant=acme"]
 
 
+@pytest.mark.pairwise
 def test_an_allowed_host_gets_it(driver: Driver, order: str, origin: Origin) -> None:
     """By its name and port."""
     antipode.configure(egress_hosts=[f"127.0.0.1:{origin.port}"])
@@ -65,6 +68,7 @@ def test_an_allowed_host_gets_it(driver: Driver, order: str, origin: Origin) -> 
     assert origin.received("antipode-sent") == ["1"]
 
 
+@pytest.mark.pairwise
 def test_a_redirect_to_a_forbidden_host(driver: Driver, order: str, origin: Origin) -> None:
     """Clients copy headers to where a redirect leads; ours stay behind."""
     antipode.configure(egress_hosts=["127.0.0.1"])
@@ -76,6 +80,7 @@ def test_a_redirect_to_a_forbidden_host(driver: Driver, order: str, origin: Orig
     assert_nothing_came(origin)
 
 
+@pytest.mark.pairwise
 def test_a_redirect_from_a_forbidden_host(driver: Driver, order: str, origin: Origin) -> None:
     """Each hop is judged by its own host."""
     antipode.configure(egress_hosts=["127.0.0.1"])

@@ -12,8 +12,7 @@ from pymongo.errors import OperationFailure
 from antipode import BarrierTimeout, Lineage, StaleSnapshot, WriteId
 from antipode.shim import Incomplete
 from antipode_testing import wait_until
-from tests.agent.client import AgentProcess, RemoteAntipode, RemoteShim, StoreError
-from tests.conformance._agents import command
+from tests.agent.client import RemoteAntipode, RemoteShim, StoreError
 from tests.contract._servers import described
 from tests.integration._dry_run import lints
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from antipode_testing import MongoDBTopology
+    from tests.agent.lending import Lend
 
 pytestmark = [pytest.mark.slow, pytest.mark.store("mongodb")]
 
@@ -83,14 +83,13 @@ class Application:
 
 
 @pytest.fixture
-def application(antipode_mongodb: MongoDBTopology) -> Iterator[Application]:
+def application(antipode_mongodb: MongoDBTopology, lend: Lend) -> Application:
     """One, in front of two documents."""
     with plain_client(antipode_mongodb.primary) as plain:
         plain.app.notes.drop()
         plain.app.notes.insert_many([{"_id": 0, "n": 0}, {"_id": 1, "n": 0}])
     antipode_mongodb.wait_replicated()
-    with AgentProcess(command("java")) as agent:
-        yield Application(antipode_mongodb, RemoteAntipode(agent))
+    return Application(antipode_mongodb, lend("java"))
 
 
 @pytest.fixture
@@ -284,9 +283,25 @@ def test_a_transaction_from_before_the_barrier_is_stale(
         primary.call("end")
 
 
+def shows_snapshots(topology: MongoDBTopology) -> bool:
+    """Whether the server reads from snapshots: a collection that was made just now is in none.
+
+    Server manual, error 246 (SnapshotUnavailable).
+    """
+    with plain_client(topology.primary) as plain, plain.start_session(snapshot=True) as session:
+        try:
+            plain.app.notes.find_one(session=session)
+        except OperationFailure as error:
+            if error.code != 246:
+                raise
+            return False
+    return True
+
+
 def test_a_session_reads_from_one_snapshot(application: Application, primary: Client) -> None:
     """One that was taken before is stale; one that is taken behind the barrier shows it all."""
-    remote = application.remote
+    remote, topology = application.remote, application.topology
+    wait_until(lambda: shows_snapshots(topology), what="snapshots", timeout_s=15)
     with remote.scope():
         primary.call("begin_snapshot")
         primary.call("find")

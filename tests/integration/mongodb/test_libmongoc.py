@@ -40,6 +40,7 @@ CHECKS = {
     "majority": NEVER_MS,
     "unseen": 0,
     "elected": 0,
+    "gone": 0,
     "forked": LAG_MS,
 }
 #: Commands that the primary fails once, and how.

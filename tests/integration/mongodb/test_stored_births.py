@@ -59,6 +59,7 @@ def reborn(held: Both, update: Any = SET) -> None:
     held.write(lambda: held.posts.update_one(ONE, update, upsert=True), OTHER)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("update", [SET, [SET]])
 @pytest.mark.parametrize("cause", [(), (OTHER,), (OPAQUE,)])
 @pytest.mark.parametrize("name", DELETES)

@@ -19,14 +19,15 @@ from antipode import (
 from antipode.telemetry import Metric
 from antipode_testing import LagProxy, wait_until
 from tests._lines import records_in
-from tests.agent.client import AgentProcess, RemoteAntipode, RemoteShim, StoreError
-from tests.conformance._agents import command
+from tests.agent.client import RemoteAntipode, RemoteShim, StoreError
 from tests.contract._servers import described, regions
 from tests.integration.mysql._clients import IN_DOUBT, NOTES, STORES, UNSAMPLED, Sql, minted, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from tests.agent.lending import Lend
 
 pytestmark = pytest.mark.slow
 
@@ -82,7 +83,7 @@ class Application:
 
 
 @pytest.fixture(params=STORES)
-def application(request: pytest.FixtureRequest) -> Iterator[Application]:
+def application(request: pytest.FixtureRequest, lend: Lend) -> Iterator[Application]:
     """One for each store."""
     topology = request.getfixturevalue(f"antipode_{request.param}")
     with ExitStack() as stack:
@@ -90,8 +91,7 @@ def application(request: pytest.FixtureRequest) -> Iterator[Application]:
         sql = stack.enter_context(closing(Sql(topology)))
         for statement in TABLES:
             run(sql.plain(), statement)
-        remote = RemoteAntipode(stack.enter_context(AgentProcess(command("java"))))
-        yield Application(topology, remote, stack)
+        yield Application(topology, lend("java"), stack)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from antipode import ConfigurationError
 from tests.agent.client import StoreError
 from tests.integration.mysql._clients import Sql, run
 from tests.integration.mysql.test_jdbc import TIMEOUT_S, application
-from tests.integration.mysql.test_jdbc_pool import opened
+from tests.integration.mysql.test_jdbc_pool import no_such_pool, opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.integration.mysql.test_jdbc import Application, Client
 
 __all__ = ["application"]
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.pairwise(skips=no_such_pool)]
 
 pools = pytest.mark.parametrize("pool", ["tracked", "plain", "server", "cursors"])
 
@@ -220,6 +220,7 @@ def test_what_is_no_name_is_refused(hidden: Application) -> None:
 
 
 @pytest.mark.store("mariadb")
+@pytest.mark.pairwise(skips=lambda of: of["application"] == "mysql")
 @pytest.mark.parametrize("statement", ["SELECT NEXTVAL(app.s)", "SELECT NEXT VALUE FOR app.s"])
 def test_numbers_of_a_sequence_are_writes(application: Application, statement: str) -> None:
     """They stay taken after a rollback, too."""

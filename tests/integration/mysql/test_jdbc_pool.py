@@ -22,13 +22,11 @@ from tests.integration.mysql._clients import IN_DOUBT
 from tests.integration.mysql.test_jdbc import INSERT, TIMEOUT_S, application
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from tests.integration.mysql.test_jdbc import Application, Client
 
 __all__ = ["application"]
-pytestmark = pytest.mark.slow
-
 #: Connector/J reads rows one by one where a statement asks for so many at a time.
 ONE_BY_ONE = -(2**31)
 #: What pools are opened with: positions in replies or not, statements prepared by the server.
@@ -48,6 +46,14 @@ OPTIONS = {
     },
 }
 pools = pytest.mark.parametrize("pool", ["tracked", "plain", "server", "cursors", "streams"])
+
+
+def no_such_pool(of: Mapping[str, Any]) -> bool:
+    """Whether a driver has no pool with the options of these parameters."""
+    return of.get("pool", "plain") not in OPTIONS[of["application"]]
+
+
+pytestmark = [pytest.mark.slow, pytest.mark.pairwise(skips=no_such_pool)]
 
 
 @contextmanager

@@ -10,8 +10,6 @@ import pytest
 import antipode
 from antipode import ConfigurationError, Lineage, WriteId
 from antipode.telemetry import Metric
-from tests.agent.client import AgentProcess, RemoteAntipode
-from tests.conformance._agents import command
 from tests.contract._servers import described, regions
 from tests.integration.mysql.test_jdbc import Client
 from tests.integration.mysql.test_stored import beside, found
@@ -21,6 +19,9 @@ from ._stored import CAUSE, IN_COLUMNS, OTHER, UNNAMED, make_posts, make_unnamed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.agent.client import RemoteAntipode
+    from tests.agent.lending import Lend
 
 pytestmark = pytest.mark.slow
 
@@ -58,7 +59,7 @@ class Java:
 
 
 @pytest.fixture(params=IN_COLUMNS)
-def java(request: pytest.FixtureRequest) -> Iterator[Java]:
+def java(request: pytest.FixtureRequest, lend: Lend) -> Iterator[Java]:
     """One for each store."""
     store, _ = request.param
     topology = request.getfixturevalue(f"antipode_{store}")
@@ -66,8 +67,7 @@ def java(request: pytest.FixtureRequest) -> Iterator[Java]:
     with ExitStack() as stack:
         stack.enter_context(regions(store, topology))
         posts = stack.enter_context(closing(Sql(topology)))
-        remote = RemoteAntipode(stack.enter_context(AgentProcess(command("java"))))
-        yield Java(posts, remote, stack)
+        yield Java(posts, lend("java"), stack)
 
 
 def test_rows_carry_their_lineage_from_java_to_python(java: Java) -> None:

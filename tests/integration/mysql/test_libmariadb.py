@@ -36,6 +36,7 @@ CHECKS = {
     "rollbacks": LAG_MS,
     "failures": LAG_MS,
     "declared": 0,
+    "cut_off": NEVER_MS,
     "called": LAG_MS,
 }
 TABLES = (

@@ -107,13 +107,16 @@ def test_results_are_mysqlclients(connect: Callable[..., Any]) -> None:
 def test_a_commit_that_wrote_costs_one_round_trip(
     sql: Sql, connect: Callable[..., Any], to_primary: LagProxy
 ) -> None:
-    """A position is asked for behind it; reads and statements within cost nothing."""
+    """A position is asked for behind it, and once whether what is read is a view that may write.
+
+    Else reads and statements within cost nothing.
+    """
     connection = connect(to_primary.address, autocommit=False)
     with antipode.scope() as scope, exchanges(to_primary) as made:
         run(connection, "SELECT * FROM notes")
         run(connection, INSERT, 1)
         connection.commit()
-    assert made == [4]
+    assert made == [5]
     assert entries(scope) == [sql.position()]
     with antipode.scope() as scope, exchanges(to_primary) as made:
         run(connection, "SELECT * FROM notes")

@@ -39,6 +39,7 @@ def url(sql: Sql, server: str, driver: str) -> str:
     return f"mysql+{driver}://{login}@{place}/{topology.database}"
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("client", CLIENTS)
 def test_connections(sql: Sql, client: str, order: str) -> None:
@@ -82,6 +83,7 @@ def test_connections(sql: Sql, client: str, order: str) -> None:
             one.close()
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("driver", ["pymysql", "mysqldb"])
 @pytest.mark.parametrize("traced", ["engine", "connections"])

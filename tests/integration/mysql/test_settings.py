@@ -155,7 +155,8 @@ def test_doctor_warns_of_numbers_given_twice(here: Regions) -> None:
 @pytest.mark.store("mysql")
 def test_a_number_of_another_server(antipode_mysql: MySQLTopology) -> None:
     """A write that is given another server's number enters as that, and reaches no other server."""
-    antipode_mysql.execute("CREATE TABLE IF NOT EXISTS app.notes (id INT PRIMARY KEY, body TEXT)")
+    antipode_mysql.execute("DROP TABLE IF EXISTS app.notes")
+    antipode_mysql.execute("CREATE TABLE app.notes (id INT PRIMARY KEY, body TEXT)")
     antipode_mysql.execute("GRANT ALL ON *.* TO app@'%'")
     antipode_mysql._rebuild = True  # Other tests count on one log.
     log = "aaaaaaaa-0000-0000-0000-000000000001"

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ._clients import Sql
 
 INSERT = "INSERT INTO notes VALUES (%s, 'a')"
+pytestmark = pytest.mark.pairwise
 IDS = "SELECT id FROM notes WHERE id < 100"
 SHOWS = ("TABLES", "COLUMNS FROM notes", "INDEX FROM notes", "TABLE STATUS", "TRIGGERS", "EVENTS")
 

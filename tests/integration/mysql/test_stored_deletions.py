@@ -17,6 +17,8 @@ from ._stored import CAUSE
 if TYPE_CHECKING:
     from ._clients import Sql
 
+#: What servers and places have to do with each other, `test_stored.py` tests by the product.
+pytestmark = pytest.mark.pairwise(split=["posts"])
 BESIDE: dict[str, Any] = {"datastore": NOTES, "lineage": "beside", "tables": ["gone"]}
 
 

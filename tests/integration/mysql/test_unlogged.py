@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from antipode_testing import MariaDBTopology
-from tests.agent.client import AgentProcess, RemoteAntipode, RemoteShim
-from tests.conformance._agents import LANGUAGES, command
+from tests.agent.client import RemoteShim
+from tests.conformance._agents import LANGUAGES
 from tests.contract._servers import regions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from antipode_testing import LagProxy
+    from tests.agent.lending import Lend
 
 pytestmark = [pytest.mark.slow, pytest.mark.store("mariadb")]
 
@@ -37,10 +38,10 @@ def topology() -> Iterator[MariaDBTopology]:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_read_of_it_is_marked(topology: MariaDBTopology, language: str) -> None:
+def test_a_read_of_it_is_marked(topology: MariaDBTopology, language: str, lend: Lend) -> None:
     """Its lineage says that it may lack something: nothing is dropped without a word."""
-    with AgentProcess(command(language)) as agent, regions("mariadb", topology) as servers:
-        remote = RemoteAntipode(agent)
+    remote = lend(language)
+    with regions("mariadb", topology) as servers:
         primary, replica = (
             RemoteShim(remote, "mariadb", "posts", server, reads_from=place)
             for server, place in zip(servers, ("primary", "replica"), strict=True)

@@ -123,6 +123,7 @@ def with_members(number: int, size: int, *, first: bool) -> object:
 FOREIGN = [(63, 20), (64, 20), (100, 20), (200, 20), (2, 4090), (100, 104), (40, 200), (1, 8192)]
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("first", [True, False], ids=["before", "after"])
 @pytest.mark.parametrize(("number", "size"), FOREIGN)
 @pytest.mark.parametrize("through", ["direct", "stock"])
@@ -152,6 +153,7 @@ def test_foreign_members(  # noqa: PLR0917 - cases and fixtures
     assert any(member.startswith("antipode=") for member in header.split(",")[:MOST_MEMBERS])
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("most", [64, 256, 1_024, 4_096])
 @pytest.mark.parametrize("entries", [0, 1, 8, 30, 100, 500])
 def test_large_lineages(most: int, entries: int, service: str, middle: str) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import psycopg
+import pytest
 
 from antipode_shims import postgresql
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from antipode_testing import PostgreSQLTopology
 
 DATASTORE = "posts"
@@ -22,6 +26,13 @@ TAKE_NONE = (
 )
 TAKES_ONE = ("SELECT 1", "DEALLOCATE ALL", "CLOSE ALL", "PREPARE q AS SELECT 1")
 REPEATABLE = "BEGIN ISOLATION LEVEL REPEATABLE READ"
+
+
+@contextmanager
+def failing_pipeline(connection: Any) -> Iterator[Any]:
+    """A pipeline whose last statement, or any, divides by zero."""
+    with pytest.raises(psycopg.errors.DivisionByZero), connection.pipeline() as pipeline:
+        yield pipeline
 
 
 class Clients:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from tests.agent.client import AgentProcess, RemoteAntipode, RemoteShim
-from tests.conformance._agents import command
+from tests.agent.client import RemoteShim
 from tests.contract._servers import described
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from antipode_testing import PostgreSQLTopology
+    from tests.agent.client import RemoteAntipode
+    from tests.agent.lending import Lend
 
 DATASTORE = "posts"
 INSERT = "INSERT INTO jdbc_notes (body) VALUES ('a')"
@@ -62,14 +63,11 @@ class Application:
         return int(self.topology.execute(sql)[0]["flushed"])
 
 
-@contextmanager
-def application(topology: PostgreSQLTopology) -> Iterator[Application]:
+def application(topology: PostgreSQLTopology, lend: Lend) -> Application:
     """The process, with its tables made."""
     for statement in TABLES:
         topology.execute(statement)
     for name in ("TABLE jdbc_notes", "TABLE jdbc_late", "VIEW jdbc_hiding"):
         topology.execute(f"ALTER {name} OWNER TO {topology.user}")
     topology.wait_replicated()
-    with ExitStack() as stack:
-        remote = RemoteAntipode(stack.enter_context(AgentProcess(command("java"))))
-        yield Application(topology, remote)
+    return Application(topology, lend("java"))

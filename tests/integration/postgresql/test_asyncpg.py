@@ -97,6 +97,25 @@ async def test_a_commit_costs_no_round_trip_more(clients: Clients) -> None:
     assert not heard
 
 
+@pytest.mark.parametrize("mode", ["enforce", "off"])
+async def test_commits_where_plpgsql_is_revoked(clients: Clients, mode: Any) -> None:
+    """Nothing that a commit asks needs a right that the application's user has not got."""
+    antipode.configure(mode=mode)
+    clients.topology.execute("REVOKE USAGE ON LANGUAGE plpgsql FROM PUBLIC")
+    try:
+        async with connected(clients) as writer:
+            for text in ("a", "b"):
+                with antipode.scope() as scope:
+                    async with writer.transaction():
+                        await writer.execute(UPDATE, text)
+                    (write,) = scope.lineage
+                    assert not scope.lineage.incomplete
+                    assert not write.covering
+                assert await writer.fetchval(READ) == text
+    finally:
+        clients.topology.execute("GRANT USAGE ON LANGUAGE plpgsql TO PUBLIC")
+
+
 async def test_without_a_cache_nothing_stays_prepared(clients: Clients) -> None:
     """`statement_cache_size=0`, as for PgBouncer, holds for what the library asks, too."""
     clients.topology.set_lag(50)
@@ -139,6 +158,66 @@ async def test_what_was_not_committed_enters_nothing(clients: Clients) -> None:
             assert not scope.lineage
             assert not scope.lineage.incomplete
     clients.topology.execute("DROP TABLE late")
+
+
+async def test_a_value_that_is_not_sent_ends_no_transaction(clients: Clients) -> None:
+    """The client raises a server's error for it: what was written before is recorded."""
+    async with connected(clients) as writer:
+        with antipode.scope() as scope:
+            async with writer.transaction():
+                await writer.execute(UPDATE, "kept")
+                with pytest.raises(asyncpg.DataError):
+                    await writer.execute(UPDATE, 1)
+            (write,) = scope.lineage
+            assert not write.covering
+            assert not scope.lineage.incomplete
+        assert await writer.fetchval(READ) == "kept"
+
+
+async def test_a_read_after_a_value_that_is_not_sent_waits(clients: Clients) -> None:
+    """In the same transaction at the standby."""
+    async with connected(clients) as writer, connected(clients, replica=True) as reader:
+        clients.topology.set_lag(100)
+        with antipode.scope():
+            async with reader.transaction():
+                with pytest.raises(asyncpg.DataError):
+                    await reader.fetchval("SELECT body FROM posts WHERE id = $1", "no number")
+                await writer.execute(UPDATE, "new")
+                await antipode.barrier_async(timeout=15, at="read")
+                assert await reader.fetchval(READ) == "new"
+
+
+@pytest.mark.parametrize("statement", ["SELEC 1", "SELECT 1 / 0"])
+@pytest.mark.parametrize("prepared", [True, False])
+async def test_a_failed_transaction_ends_as_without(
+    clients: Clients, statement: str, *, prepared: bool
+) -> None:
+    """A caught error of the server's, of parsing or executing: COMMIT rolls back, silently."""
+    for plain in (True, False):
+        async with connected(clients, plain=plain) as writer:
+            with antipode.scope() as scope:
+                async with writer.transaction():
+                    await writer.execute(UPDATE, "dropped")
+                    with pytest.raises(asyncpg.PostgresError):
+                        await (writer.fetch if prepared else writer.execute)(statement)
+                assert not writer.is_in_transaction()
+                assert not scope.lineage
+                assert not scope.lineage.incomplete
+            assert await writer.fetchval(READ) == ""
+
+
+async def test_a_savepoint_takes_an_error_back(clients: Clients) -> None:
+    """What the transaction writes before and after it is recorded."""
+    async with connected(clients) as writer:
+        with antipode.scope() as scope:
+            async with writer.transaction():
+                with pytest.raises(asyncpg.DivisionByZeroError):
+                    async with writer.transaction():
+                        await writer.fetch("SELECT 1 / 0")
+                await writer.execute(UPDATE, "kept")
+            (write,) = scope.lineage
+            assert not write.covering
+            assert not scope.lineage.incomplete
 
 
 async def test_a_commit_that_is_not_flushed_is_in_doubt_until_it_is(clients: Clients) -> None:

@@ -29,7 +29,7 @@ from tests.integration.postgresql._beside import (
     unread,
     write,
 )
-from tests.integration.postgresql._clients import DATASTORE
+from tests.integration.postgresql._clients import DATASTORE, failing_pipeline
 
 if TYPE_CHECKING:
     from tests.integration.postgresql._clients import Clients
@@ -125,7 +125,15 @@ def test_updates_merge_and_deletions_are_found(orders: Clients) -> None:
     assert grave(plain)
 
 
+def text_alone(factory: Any, statement: str, *, binary: bool) -> bool:
+    """Whether this cursor sends no such statement: it knows text alone."""
+    return factory is psycopg.ClientCursor and (binary or "%b" in statement)
+
+
 @pytest.mark.slow
+@pytest.mark.pairwise(
+    skips=lambda of: text_alone(of["factory"], of["statement"], binary=of["binary"])
+)
 @pytest.mark.parametrize("binary", [False, True])
 @pytest.mark.parametrize(
     ("statement", "values"),
@@ -143,7 +151,7 @@ def test_who_finds_nothing_depends_on_the_deletion(
     orders: Clients, factory: Any, statement: str, values: Any, *, binary: bool
 ) -> None:
     """A row that is sought by its whole key, with literals or parameters."""
-    if factory is psycopg.ClientCursor and (binary or "%b" in statement):
+    if text_alone(factory, statement, binary=binary):
         pytest.skip("it knows text alone")
     writer = orders.writer(**BESIDE)
     writer.cursor_factory = factory
@@ -246,6 +254,26 @@ def test_what_hides_the_rows_is_counted(orders: Clients, statement: str) -> None
     assert unread() == before + 2
 
 
+def test_what_is_read_through_a_view_is_counted(orders: Clients) -> None:
+    """Over other views, too; and what is written through one has its lineage."""
+    topology = orders.topology
+    for name, rows in (("seen", "orders"), ("seen_twice", "seen")):
+        topology.execute(f"CREATE VIEW {name} AS SELECT * FROM {rows}")  # noqa: S608 - above
+        topology.execute(f"GRANT ALL ON {name} TO {topology.user}")
+    try:
+        writer, before = orders.writer(autocommit=True, **BESIDE), unread()
+        for number, name in enumerate(("seen", "seen_twice")):
+            writer.execute(f"SELECT * FROM {name}").fetchall()  # noqa: S608 - above
+            assert unread() == before + number + 1
+        with antipode.scope(Lineage([CAUSE])):
+            writer.execute("INSERT INTO seen VALUES (1, 'x')")
+        writer.execute("SELECT 1")
+        assert unread() == before + 2
+        assert texts(orders.plain(autocommit=True), 1) == [encode(Lineage([CAUSE]))]
+    finally:
+        topology.execute("DROP VIEW seen CASCADE")
+
+
 def test_server_cursors_and_streams(orders: Clients) -> None:
     """Rows count when they are fetched; in the middle of a stream nobody can ask."""
     writer = orders.writer(**BESIDE)
@@ -339,6 +367,45 @@ def test_pipelines(orders: Clients) -> None:
     assert texts(plain, 1) == texts(plain, 2) == [encode(Lineage([CAUSE]))]
 
 
+def test_each_write_of_a_pipeline_has_its_own_requests_lineage(orders: Clients) -> None:
+    """On a connection whose session still has what another request left."""
+    writer, plain = orders.writer(autocommit=True, **BESIDE), orders.plain(autocommit=True)
+    for key, cause in ((1, CAUSE), (3, OTHER), (5, CAUSE)):
+        write(writer, INSERT, (key, "x"), OTHER if cause is CAUSE else CAUSE)
+        with antipode.scope(Lineage([cause])), writer.pipeline():
+            writer.execute("SELECT 1")
+            writer.execute(INSERT, (key + 1, "x"))
+        assert texts(plain, key + 1) == [encode(Lineage([cause]))]
+
+
+def test_a_setting_of_a_pipeline_that_failed_is_not_believed(orders: Clients) -> None:
+    """It was undone with the transaction that the pipeline was."""
+    writer, plain = orders.writer(autocommit=True, **BESIDE), orders.plain(autocommit=True)
+    write(writer, INSERT, (1, "x"), OTHER)
+    with antipode.scope(Lineage([CAUSE])):
+        with failing_pipeline(writer):
+            writer.execute("SELECT 1")
+            writer.execute(INSERT, (2, "x"))
+            writer.execute("SELECT 1 / 0")
+        writer.execute(INSERT, (3, "x"))
+    assert texts(plain, 3) == [encode(Lineage([CAUSE]))]
+
+
+@pytest.mark.parametrize("statement", ["SELECT body FROM orders WHERE id = %s", READ])
+@pytest.mark.parametrize("autocommit", [False, True])
+def test_who_reads_often_is_told_as_often(
+    orders: Clients, statement: str, *, autocommit: bool
+) -> None:
+    """The client prepares from the sixth time on: the cause is found of what is deleted, too."""
+    writer = orders.writer(autocommit=autocommit, **BESIDE)
+    values = (1,) if "%s" in statement else None
+    write(writer)
+    assert [found(writer, statement, values) for _ in range(10)] == [Lineage([CAUSE])] * 10
+    write(writer, "DELETE FROM orders WHERE id = %s", (1,), OTHER)
+    expected = [Lineage([CAUSE, OTHER])] * 10
+    assert [found(writer, statement, values) for _ in range(10)] == expected
+
+
 def test_a_read_that_fails_depends_on_nothing(orders: Clients) -> None:
     """And the transaction fails as a plain client's does."""
     writer = orders.writer(**BESIDE)
@@ -384,6 +451,7 @@ def test_one_question_for_a_read(orders: Clients) -> None:
         before = counted.traffic().exchanges
         found(writer)
         assert counted.traffic().exchanges - before == 2
+        writer.execute("SELECT 2")  # The first of other tables asks for views, once a minute.
         before = counted.traffic().exchanges
         writer.execute("SELECT 1")
         assert counted.traffic().exchanges - before == 1

@@ -146,7 +146,7 @@ def test_after_a_promotion_a_plain_user_learns_nothing(clients: Clients) -> None
     [
         ((), {Status.UNKNOWN_LOG}),
         ((STREAM,), {Status.UNKNOWN_LOG}),
-        ((HISTORIES,), {Status.NOT_YET, Status.LOST}),  # Lost, once the control file says more.
+        ((HISTORIES,), {Status.LOST}),
     ],
     ids=["plain", "stream", "histories"],
 )

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from antipode import WriteId
     from antipode_testing import PostgreSQLTopology
+    from tests.agent.lending import Lend
 
 pytestmark = [pytest.mark.slow, pytest.mark.store("postgresql")]
 
@@ -36,10 +37,9 @@ LONG_MS = 60_000
 
 
 @pytest.fixture
-def app(antipode_postgresql: PostgreSQLTopology) -> Iterator[Application]:
+def app(antipode_postgresql: PostgreSQLTopology, lend: Lend) -> Application:
     """A process in Java."""
-    with application(antipode_postgresql) as found:
-        yield found
+    return application(antipode_postgresql, lend)
 
 
 @pytest.fixture
@@ -103,9 +103,12 @@ def test_what_is_copied_in_is_covered(app: Application, *, begins: bool) -> None
             client.call("begin")
         client.call("copy", "COPY jdbc_notes (body) FROM STDIN")
         client.call("commit" if begins else "close")
-        write = the_write(scope)
-        assert before < write.version <= app.flushed()
-        assert write.covering is not begins
+        writes = [*scope.lineage]
+        assert not scope.lineage.incomplete
+        assert writes
+        assert all(before < write.version <= app.flushed() for write in writes)
+        # What the server logs by itself meanwhile is covered, too.
+        assert [write.covering for write in writes].count(False) == begins
 
 
 def test_a_driver_that_fails_after_the_commit_loses_nothing(
@@ -197,6 +200,30 @@ def test_a_commit_that_is_not_flushed_is_in_doubt(app: Application, primary: Cli
             primary.call("update", "SET LOCAL synchronous_commit = off")
             primary.call("update", INSERT)
             primary.call("commit")
+            return IN_DOUBT in scope.lineage.incomplete
+
+    assert any(in_doubt() for _ in range(50))  # Until the delay is in force.
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"SET LOCAL synchronous_commit = off; {INSERT}",
+        f"BEGIN; SET LOCAL synchronous_commit = off; {INSERT}; COMMIT",
+        "CALL quick()",
+    ],
+)
+def test_what_commits_inside_is_covered(app: Application, primary: Client, text: str) -> None:
+    """A crash would undo it, and no setting shows that: in doubt until it is flushed."""
+    app.topology.execute(
+        "CREATE OR REPLACE PROCEDURE quick() LANGUAGE plpgsql AS $$ BEGIN"
+        f" SET LOCAL synchronous_commit = off; {INSERT}; COMMIT; END $$"
+    )
+    app.topology.config({"wal_writer_delay": "10s"})
+
+    def in_doubt() -> bool:
+        with app.remote.scope() as scope:
+            primary.call("update", text)
             return IN_DOUBT in scope.lineage.incomplete
 
     assert any(in_doubt() for _ in range(50))  # Until the delay is in force.

@@ -11,17 +11,18 @@ from tests.integration.postgresql._jdbc import INSERT, application
 
 if TYPE_CHECKING:
     from antipode_testing import PostgreSQLTopology
+    from tests.agent.lending import Lend
 
 pytestmark = [pytest.mark.store("postgresql"), pytest.mark.timeout(300)]
 
 
-def test_a_write_that_a_promotion_lost_is_lost(antipode_postgresql: PostgreSQLTopology) -> None:
+def test_a_write_that_a_promotion_lost_is_lost(
+    antipode_postgresql: PostgreSQLTopology, lend: Lend
+) -> None:
     """However far the new timeline goes; what it kept is visible, and its own writes too."""
     topology = antipode_postgresql
-    with (
-        application(topology) as app,
-        app.client(topology.replica, reads_from="replica") as standby,
-    ):
+    app = application(topology, lend)
+    with app.client(topology.replica, reads_from="replica") as standby:
         with app.client(topology.primary) as primary:
             with app.remote.scope() as scope:
                 primary.call("update", INSERT)

@@ -12,9 +12,8 @@ from tests.integration.postgresql._jdbc import INSERT, REPEATABLE, Application, 
 from tests.integration.postgresql.test_pgbouncer import pooled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from antipode_testing import PostgreSQLTopology
+    from tests.agent.lending import Lend
 
 pytestmark = [pytest.mark.slow, pytest.mark.store("postgresql")]
 
@@ -24,10 +23,9 @@ PLAIN = "?prepareThreshold=0"
 
 
 @pytest.fixture
-def app(antipode_postgresql: PostgreSQLTopology) -> Iterator[Application]:
+def app(antipode_postgresql: PostgreSQLTopology, lend: Lend) -> Application:
     """A process in Java."""
-    with application(antipode_postgresql) as found:
-        yield found
+    return application(antipode_postgresql, lend)
 
 
 @pytest.mark.parametrize("mode", ["transaction", "session"])

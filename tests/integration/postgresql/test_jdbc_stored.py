@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from antipode_testing import PostgreSQLTopology
+    from tests.agent.lending import Lend
     from tests.integration.postgresql._clients import Clients
 
 pytestmark = [pytest.mark.store("postgresql"), pytest.mark.slow]
@@ -77,11 +78,10 @@ class Java:
         return texts(self.clients.plain(autocommit=True), key)
 
 
-@pytest.fixture(scope="module")
-def app(antipode_postgresql: PostgreSQLTopology) -> Iterator[Application]:
+@pytest.fixture
+def app(antipode_postgresql: PostgreSQLTopology, lend: Lend) -> Application:
     """A process in Java."""
-    with application(antipode_postgresql) as found:
-        yield found
+    return application(antipode_postgresql, lend)
 
 
 @pytest.fixture
@@ -183,6 +183,22 @@ def test_what_hides_rows_is_counted(java: Java, statement: str) -> None:
     before = java.unread()
     assert set(java.learned(statement)) <= {CAUSE}
     assert java.unread() == before + 1
+
+
+def test_what_is_read_through_a_view_is_counted(java: Java) -> None:
+    """And what is written through one has its lineage."""
+    topology = java.clients.topology
+    topology.execute("CREATE VIEW seen AS SELECT * FROM orders")
+    topology.execute(f"GRANT ALL ON seen TO {topology.user}")
+    try:
+        before = java.unread()
+        with java.remote.scope():
+            java.run("query", "SELECT * FROM seen")
+        assert java.unread() == before + 1
+        java.writes("INSERT INTO seen VALUES (1, 'x')", CAUSE)
+        assert java.stored(1) == text_of(CAUSE)
+    finally:
+        topology.execute("DROP VIEW seen")
 
 
 @pytest.mark.parametrize(
@@ -290,7 +306,7 @@ def test_a_refused_question_leaves_the_transaction(java: Java) -> None:
 def test_without_a_migration_nothing_is_written(java: Java) -> None:
     """The error says what to run."""
     java.clients.topology.execute('DROP TRIGGER "0_orders_ap" ON orders')
-    with pytest.raises(ConfigurationError, match="migration orders"):
+    with pytest.raises(ConfigurationError, match=r"orders\(id\)"):
         java.run("update", INSERT)
     assert not java.clients.plain(autocommit=True).execute("TABLE orders").fetchall()
 
@@ -302,7 +318,7 @@ def test_a_pool_may_make_its_tables(app: Application, clients: Clients) -> None:
     with app.client(app.topology.primary, tables=["made"]) as client:
         client.call("update", "CREATE TABLE made (id int PRIMARY KEY)")
         client.call("query", "SELECT jdbc_add()")
-        with pytest.raises(ConfigurationError, match="migration made"):
+        with pytest.raises(ConfigurationError, match=r"made\(id\)"):
             client.call("update", "INSERT INTO made VALUES (1)")
         client.call("update", "DROP TABLE made")
 

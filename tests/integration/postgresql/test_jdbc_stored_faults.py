@@ -26,6 +26,7 @@ from tests.integration.postgresql.test_beside_races import (
 )
 
 if TYPE_CHECKING:
+    from tests.agent.lending import Lend
     from tests.integration.postgresql._clients import Clients
 
 pytestmark = [pytest.mark.store("postgresql"), pytest.mark.slow]
@@ -74,14 +75,14 @@ def java_reads(app: Application, client: Client, rolls: random.Random) -> int:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_no_reader_in_java_loses_a_cause(
-    clients: Clients, capsys: pytest.CaptureFixture[str], seed: int
+    clients: Clients, capsys: pytest.CaptureFixture[str], lend: Lend, seed: int
 ) -> None:
     """At the primary and at the standby, whatever happens between a read and its question."""
     make_table(clients, capsys, "id int PRIMARY KEY, body text")
     rolls = random.Random(seed)
     topology = clients.topology
     with ExitStack() as stack, ThreadPoolExecutor() as pool:
-        app = stack.enter_context(application(topology))
+        app = application(topology, lend)
 
         def open_at(address: Any, **options: Any) -> Client:
             return stack.enter_context(app.client(address, tables=["orders"], **options))

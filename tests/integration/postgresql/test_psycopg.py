@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +14,21 @@ from antipode import BarrierTimeout, Lineage, StaleSnapshot
 from antipode_shims import postgresql
 from antipode_testing import LagProxy, wait_until
 from tests.integration._stale import doubtful, served
-from tests.integration.postgresql._clients import DATASTORE, REPEATABLE, TAKE_NONE, TAKES_ONE, body
+from tests.integration.postgresql._clients import (
+    DATASTORE,
+    REPEATABLE,
+    TAKE_NONE,
+    TAKES_ONE,
+    body,
+    failing_pipeline,
+)
 
 if TYPE_CHECKING:
     from tests.integration.postgresql._clients import Clients
 
 pytestmark = pytest.mark.store("postgresql")
 UPDATE = "UPDATE posts SET body = %s WHERE id = 1"
+INSERT = "INSERT INTO posts VALUES (%s, %s) RETURNING id"
 
 
 def writes(scope: Any) -> list[Any]:
@@ -363,6 +372,108 @@ def test_pipelines_copies_and_many(clients: Clients) -> None:
         with reader.cursor() as cursor, cursor.copy("COPY posts TO STDOUT") as copy:
             assert len(list(copy.rows())) == 5
         assert len(list(reader.cursor().stream("SELECT id FROM posts"))) == 5
+
+
+@pytest.mark.parametrize("plain", [True, False])
+@pytest.mark.parametrize("scoped", [True, False])
+@pytest.mark.parametrize("many", [True, False])
+def test_a_pipeline_that_fails_leaves_nothing(
+    clients: Clients, *, plain: bool, scoped: bool, many: bool
+) -> None:
+    """Also what was fetched from before: nothing is asked inside the transaction that it is."""
+    connect = clients.plain if plain else clients.writer
+    writer = connect(autocommit=True)
+    with antipode.scope() if scoped else contextlib.nullcontext() as scope:
+        with failing_pipeline(writer):
+            cursor = writer.cursor()
+            if many:
+                cursor.executemany(INSERT, [(2, "a"), (3, "a")], returning=True)
+            else:
+                cursor.execute(INSERT, (2, "a"))
+                assert cursor.fetchone() == (2,)
+            writer.execute("SELECT 1 / 0")
+        if scope is not None:
+            assert writes(scope) == []
+    assert clients.plain().execute("SELECT count(*) FROM posts").fetchone() == (1,)
+
+
+def piped(writer: Any, key: int) -> None:
+    """A pipeline that is fetched from."""
+    with writer.pipeline():
+        assert writer.execute(INSERT, (key, "a")).fetchone() == (key,)
+
+
+def piped_on(writer: Any, key: int) -> None:
+    """One that goes on after it was fetched from."""
+    with writer.pipeline():
+        assert writer.execute(INSERT, (-key, "a")).fetchone() == (-key,)
+        writer.execute(INSERT, (key, "a"))
+
+
+def piped_in_a_transaction(writer: Any, key: int) -> None:
+    """One round a transaction."""
+    with writer.pipeline(), writer.transaction():
+        assert writer.execute(INSERT, (key, "a")).fetchone() == (key,)
+
+
+def piped_and_failed(writer: Any, key: int) -> None:
+    """One that fails after a Sync of the application's."""
+    with failing_pipeline(writer) as pipeline:
+        writer.execute(INSERT, (key, "a"))
+        pipeline.sync()
+        writer.execute("SELECT 1 / 0")
+
+
+def piped_and_failed_after_a_commit(writer: Any, key: int) -> None:
+    """One that fails after a COMMIT of the application's."""
+    with failing_pipeline(writer):
+        writer.execute("BEGIN")
+        writer.execute(INSERT, (key, "a"))
+        writer.execute("COMMIT")
+        writer.execute("SELECT 1 / 0")
+
+
+def many_returning(writer: Any, key: int) -> None:
+    """What the client makes a pipeline of."""
+    rows = [(key, "a"), (-key, "a")]
+    writer.cursor().executemany(INSERT, rows, returning=True)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        piped,
+        piped_on,
+        piped_in_a_transaction,
+        piped_and_failed,
+        piped_and_failed_after_a_commit,
+        many_returning,
+    ],
+)
+def test_a_pipeline_is_recorded_once_it_has_committed(clients: Clients, write: Any) -> None:
+    """Its position covers all of it: the standby shows it after a barrier."""
+    writer, reader = clients.writer(autocommit=True), clients.reader(autocommit=True)
+    clients.topology.set_lag(50)
+    for key in range(2, 7):
+        with antipode.scope() as scope:
+            write(writer, key)
+            assert len(writes(scope)) == 1
+            antipode.barrier(timeout=15)
+        assert reader.execute("SELECT body FROM posts WHERE id = %s", (key,)).fetchone() == ("a",)
+
+
+def test_a_read_after_others_of_its_pipeline_is_refused(clients: Clients) -> None:
+    """What was fetched is still of the same transaction, in which nothing may be asked."""
+    writer, reader = clients.writer(autocommit=True), clients.reader(autocommit=True)
+    with antipode.scope():
+        writer.execute(UPDATE, ("a",))
+        with reader.pipeline() as pipeline:
+            assert reader.execute("SELECT 1").fetchone() == (1,)
+            antipode.barrier(timeout=15, at="read")
+            with pytest.raises(StaleSnapshot, match="pipeline"):
+                reader.execute("SELECT body FROM posts WHERE id = 1")
+            pipeline.sync()
+            assert body(reader) == "a"
 
 
 def test_a_read_is_given_up_where_the_standby_does_not_answer(clients: Clients) -> None:

@@ -66,6 +66,36 @@ def test_a_read_at_the_standby_waits_for_the_write(clients: Clients, *, autocomm
                 reader.commit()
 
 
+@pytest.mark.parametrize("plain", [True, False])
+def test_what_a_method_does_not_end_stays_open(clients: Clients, *, plain: bool) -> None:
+    """Under autocommit ``commit()`` and ``rollback()`` send nothing: an explicit BEGIN stays."""
+    with connected(clients, plain=plain) as writer, antipode.scope() as scope:
+        writer.autocommit = True
+        execute(writer, "BEGIN")
+        execute(writer, UPDATE, "uncommitted")
+        writer.commit()
+        writer.rollback()
+        assert writer.get_transaction_status() == psycopg2.extensions.TRANSACTION_STATUS_INTRANS
+        assert clients.topology.execute(READ)[0]["body"] == ""
+        assert not scope.lineage
+        execute(writer, "COMMIT")
+        assert clients.topology.execute(READ)[0]["body"] == "uncommitted"
+        assert len(scope.lineage) == (0 if plain else 1)
+
+
+@pytest.mark.parametrize("autocommit", [True, False])
+def test_rows_before_the_one_that_fails(clients: Clients, *, autocommit: bool) -> None:
+    """``executemany`` under autocommit commits each row: those before the error enter."""
+    rows = [(2, ""), (2, "")]
+    with connected(clients) as writer, antipode.scope() as scope:
+        writer.autocommit = autocommit
+        with writer.cursor() as cursor, pytest.raises(psycopg2.errors.UniqueViolation):
+            cursor.executemany("INSERT INTO posts VALUES (%s, %s)", rows)
+        kept = clients.topology.execute("SELECT count(*) AS n FROM posts WHERE id = 2")[0]["n"]
+        assert len(scope.lineage) == kept == (1 if autocommit else 0)
+        assert not scope.lineage.incomplete
+
+
 def test_a_commit_costs_one_round_trip_more(clients: Clients) -> None:
     """So does a statement that commits on its own, and the server warns of nothing."""
     with LagProxy(clients.topology.primary) as counted:
@@ -110,6 +140,21 @@ def test_a_block_of_the_connection(clients: Clients, *, autocommit: bool) -> Non
                     execute(reader, "SELECT 1 / 0")
                 assert reader.autocommit is autocommit
                 assert reader.status == psycopg2.extensions.STATUS_READY
+
+
+def test_a_connection_that_returns_early_is_refused(clients: Clients) -> None:
+    """With `async_=1` calls end before their replies: it is refused as it is made, and closed."""
+    made = []
+
+    class Kept(psycopg2.extensions.connection):  # type: ignore[misc, name-defined]
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            made.append(self)
+
+    factory = postgresql.connection_factory(base=Kept, datastore=DATASTORE)
+    with pytest.raises(ConfigurationError, match="async_=1"):
+        psycopg2.connect(clients.topology.url(), connection_factory=factory, async_=1)
+    assert [each.closed for each in made] == [1]
 
 
 def test_two_phases_refuse_what_they_refuse(clients: Clients) -> None:

@@ -165,6 +165,35 @@ async def test_a_cancelled_write_is_in_doubt(bench: Bench) -> None:
         proxy.resume()
 
 
+async def test_what_comes_to_a_receive_that_is_cancelled_goes_back(bench: Bench) -> None:
+    """The broker has handed it out by then: nobody would ever acknowledge it."""
+    proxy = bench.proxy()
+    async with shim_of(bench, via=proxy) as shim:
+        assert await shim.read() == (None, Lineage())
+        await shim.write("k", b"v")
+        before = proxy.traffic().request_bytes
+        proxy.set_lag(200)
+
+        async def receive() -> None:
+            async with shim.receive(timeout=TIMEOUT_S):
+                pytest.fail("a task that is cancelled goes on")
+
+        receiving = asyncio.create_task(receive())
+        await asyncio.to_thread(
+            wait_until,
+            lambda: proxy.traffic().request_bytes > before,
+            what="the question",
+            timeout_s=TIMEOUT_S,
+        )
+        receiving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await receiving
+        proxy.set_lag(0)
+        async with shim.receive(timeout=TIMEOUT_S) as delivery:
+            assert delivery is not None
+            assert delivery.value == b"v"
+
+
 async def held(proxy: LagProxy, shim: rabbitmq.RabbitMQAsyncShim) -> asyncio.Task[Lineage]:
     """A write that has been sent, and whose confirm is held back."""
     before = proxy.traffic().request_bytes

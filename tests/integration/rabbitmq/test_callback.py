@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pika
@@ -98,15 +99,28 @@ def test_a_publication_enters_its_own_request_when_it_is_confirmed(
     loop.confirms()
     scopes = [Scope(CAUSES), Scope()]
     for turn in range(10):
+        if turn == len(scopes):  # A further message of a request names those before.
+            assert [held.known for held in scopes] == [CAUSES, Lineage()]
         with within(scopes[turn % 2]):
             loop.channel.basic_publish(bench.name, "k", b"%d" % turn)
-    assert [held.lineage for held in scopes] == [CAUSES, Lineage()]
-    loop.until(lambda: all(held.lineage.only(NEWS) for held in scopes))
+    loop.until(lambda: bool(loop.settled) and all(held.lineage.only(NEWS) for held in scopes))
     loop.until(lambda: [max(w.version for w in h.lineage.only(NEWS)) for h in scopes] == [9, 10])
     assert loop.settled
     got = bench.get(bench.channel())
     with rabbitmq.message(got) as held:
         assert CAUSES.merge(held.lineage) == held.lineage
+
+
+def test_a_publication_is_in_the_lineage_that_is_used_next(bench: Bench, loop: Loop) -> None:
+    """The loop's own thread cannot wait for confirms: it names what it published."""
+    loop.confirms()
+    with antipode.scope() as held:
+        loop.channel.basic_publish(bench.name, "k", b"")
+        assert [write.version for write in antipode.current()] == [1]
+    with ThreadPoolExecutor(1) as pool:
+        used = pool.submit(lambda: held.lineage)
+        loop.until(lambda: bool(loop.settled) and used.done())
+        assert [write.version for write in used.result()] == [1]
 
 
 def test_nacked_and_returned_publications_do_not_enter(bench: Bench, loop: Loop) -> None:
@@ -124,7 +138,7 @@ def test_nacked_and_returned_publications_do_not_enter(bench: Bench, loop: Loop)
     for held, exchange in ((nacked, full), (returned, empty), (fine, bench.name)):
         with within(held):
             loop.channel.basic_publish(exchange, "k", b"", mandatory=True)
-    loop.until(lambda: bool(fine.lineage and loop.returned and nacked.lineage.incomplete))
+    loop.until(lambda: bool(fine.known and loop.returned and nacked.known.incomplete))
     assert [len(held.lineage) for held in (nacked, returned, fine)] == [0, 0, 1]
     assert nacked.lineage.incomplete == IN_DOUBT
     assert not returned.lineage.incomplete

@@ -301,6 +301,32 @@ async def test_a_handler_that_raises_ends_the_worker_and_loses_nothing(workers: 
         await soon(lambda: workers.depth() == 2, what="both messages")
 
 
+async def test_a_consumer_that_is_cancelled_as_it_begins_consumes_nothing(
+    workers: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``async with`` that does not come so far closes what it opened: the message stays."""
+    async with connected(workers) as channel, connected(workers) as other:
+        queue = await channel.get_queue(workers.queue)
+        plain, asked = type(queue).consume, asyncio.Event()
+
+        async def consume(*args: Any, **options: Any) -> None:
+            await plain(*args, **options)
+            asked.set()  # The broker sends messages by now, and nobody has heard of its answer.
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(type(queue), "consume", consume)
+        one = rabbitmq.consume_async(channel, queue, Seen(), datastore=NEWS)
+        entering = asyncio.ensure_future(one.__aenter__())
+        await asyncio.wait_for(asked.wait(), TIMEOUT_S)
+        entering.cancel()
+        await asyncio.wait({entering}, timeout=TIMEOUT_S)
+        assert entering.cancelled()
+        found = await other.declare_queue(workers.queue, passive=True)
+        assert found.declaration_result.consumer_count == 0
+        workers.publish(b"late")
+        assert workers.depth() == 1
+
+
 @pytest.mark.parametrize("how", ["stop", "cancel"])
 async def test_the_end_finishes_what_is_handled_and_gives_back_what_waits(
     workers: Workers, later: Posts, how: str

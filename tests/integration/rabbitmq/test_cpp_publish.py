@@ -12,14 +12,14 @@ import pytest
 from antipode import Lineage, Promise, WriteId
 from antipode_shims import rabbitmq
 from antipode_testing import LagProxy
-from tests.agent.client import AgentProcess, RemoteAntipode, RemoteShim, StoreError
-from tests.conformance._agents import command
+from tests.agent.client import RemoteAntipode, RemoteShim, StoreError
 from tests.integration.rabbitmq._bench import CAUSES, IN_DOUBT, once_asked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from antipode_testing import RabbitMQTopology
+    from tests.agent.lending import Lend
 
 pytestmark = [pytest.mark.store("rabbitmq"), pytest.mark.slow]
 
@@ -27,8 +27,10 @@ pytestmark = [pytest.mark.store("rabbitmq"), pytest.mark.slow]
 class Bench:
     """An agent of C++, and a queue of the default exchange."""
 
-    def __init__(self, topology: RabbitMQTopology, stack: ExitStack) -> None:
-        self.antipode = RemoteAntipode(stack.enter_context(AgentProcess(command("cpp"))))
+    def __init__(
+        self, topology: RabbitMQTopology, remote: RemoteAntipode, stack: ExitStack
+    ) -> None:
+        self.antipode = remote
         self.queue = f"cpp.{uuid.uuid4().hex}"
         self.url = topology.url()
         self._stack = stack
@@ -50,9 +52,9 @@ class Bench:
 
 
 @pytest.fixture
-def bench(antipode_rabbitmq: RabbitMQTopology) -> Iterator[Bench]:
+def bench(antipode_rabbitmq: RabbitMQTopology, lend: Lend) -> Iterator[Bench]:
     with ExitStack() as stack:
-        yield Bench(antipode_rabbitmq, stack)
+        yield Bench(antipode_rabbitmq, lend("cpp"), stack)
 
 
 def test_python_consumes_it(bench: Bench) -> None:

@@ -10,14 +10,14 @@ import pytest
 
 from antipode import BarrierTimeout, ConfigurationError, Lineage, Status, UnmetError
 from antipode_testing import wait_until
-from tests.agent.client import AgentProcess, RemoteAntipode, RemoteShim
-from tests.conformance._agents import command
+from tests.agent.client import RemoteAntipode, RemoteShim
 from tests.integration.rabbitmq._bench import NEWS, TIMEOUT_S, Bench
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from antipode_testing import RabbitMQTopology
+    from tests.agent.lending import Lend
 
 pytestmark = [pytest.mark.store("rabbitmq"), pytest.mark.slow]
 
@@ -25,9 +25,9 @@ pytestmark = [pytest.mark.store("rabbitmq"), pytest.mark.slow]
 class Regions(Bench):
     """An agent of C++ that publishes in ``us`` and listens in ``eu``."""
 
-    def __init__(self, topology: RabbitMQTopology) -> None:
+    def __init__(self, topology: RabbitMQTopology, remote: RemoteAntipode) -> None:
         super().__init__(topology)
-        self.antipode = RemoteAntipode(self.stack.enter_context(AgentProcess(command("cpp"))))
+        self.antipode = remote
         self.declare(self.channel("us"))
         self.declare(self.channel("eu"))
         self._us = self.publisher()
@@ -78,8 +78,8 @@ class Regions(Bench):
 
 
 @pytest.fixture
-def regions(antipode_rabbitmq: RabbitMQTopology) -> Iterator[Regions]:
-    with closing(Regions(antipode_rabbitmq)) as one:
+def regions(antipode_rabbitmq: RabbitMQTopology, lend: Lend) -> Iterator[Regions]:
+    with closing(Regions(antipode_rabbitmq, lend("cpp"))) as one:
         yield one
 
 

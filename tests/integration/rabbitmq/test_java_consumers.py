@@ -12,8 +12,7 @@ import pytest
 import antipode
 from antipode_shims import rabbitmq
 from antipode_testing import LagProxy, wait_until
-from tests.agent.client import AgentProcess, RemoteAntipode, RemoteShim, StoreError
-from tests.conformance._agents import command
+from tests.agent.client import RemoteAntipode, RemoteShim, StoreError
 from tests.contract._servers import regions
 from tests.integration.rabbitmq._bench import NEWS, TIMEOUT_S, counted
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from antipode_testing import RabbitMQTopology
+    from tests.agent.lending import Lend
 
 pytestmark = [pytest.mark.store("rabbitmq"), pytest.mark.slow]
 
@@ -39,7 +39,9 @@ class Consumer(RemoteShim):
 class Queue:
     """A queue of the first region, with an exchange whose messages fulfil promises."""
 
-    def __init__(self, topology: RabbitMQTopology, stack: ExitStack) -> None:
+    def __init__(
+        self, topology: RabbitMQTopology, remote: RemoteAntipode, stack: ExitStack
+    ) -> None:
         self.server, _ = stack.enter_context(regions("rabbitmq", topology))
         self.name = str(self.server["queue"])
         self.dead = f"dead.{self.name}"
@@ -51,7 +53,7 @@ class Queue:
         self.channel.confirm_delivery()
         self.channel.queue_declare(self.dead, durable=True)
         stack.callback(self.channel.queue_delete, self.dead)
-        self._remote = RemoteAntipode(stack.enter_context(AgentProcess(command("java"))))
+        self._remote = remote
         self._receipts = stack.enter_context(
             rabbitmq.shim(NEWS, topology.url(), exchange=self.name, receipts=True)
         )
@@ -105,10 +107,10 @@ class Queue:
 
 
 @pytest.fixture
-def queue(antipode_rabbitmq: RabbitMQTopology) -> Iterator[Queue]:
+def queue(antipode_rabbitmq: RabbitMQTopology, lend: Lend) -> Iterator[Queue]:
     """One of a test."""
     with ExitStack() as stack:
-        yield Queue(antipode_rabbitmq, stack)
+        yield Queue(antipode_rabbitmq, lend("java"), stack)
 
 
 @pytest.mark.parametrize("wait", [{}, {"wait_s": 0.05}], ids=["defer", "wait"])

@@ -111,6 +111,19 @@ def test_one_wait_confirms_several(queue: Queue) -> None:
     assert last in consumed[2][2]
 
 
+def test_what_leaves_before_a_confirm_is_in_doubt(queue: Queue) -> None:
+    """The next message of the request names the one before it instead."""
+    first, both, confirmed = map(antipode.deserialize, queue.runs("unconfirmed"))
+    assert (list(first), set(first.incomplete)) == ([], IN_DOUBT)
+    ((before,), (last,)) = both, confirmed
+    assert set(both.incomplete) == IN_DOUBT
+    assert (before.version, last.version, before.key == last.key) == (1, 2, True)
+    assert not confirmed.incomplete
+    _, (_, _, carried) = queue.consumed(), queue.consumed()
+    assert last in carried
+    assert not carried.incomplete
+
+
 def test_what_comes_back_enters_nothing(queue: Queue) -> None:
     """The other message does, and the next one has a publisher of its own."""
     why, first, then = queue.runs("unroutable")

@@ -433,6 +433,29 @@ def test_replaced_primary_is_no_fence(pair: RedisTopology) -> None:
                 regions.reader.get("late")
 
 
+def test_two_primaries_are_no_fence(pair: RedisTopology) -> None:
+    """The replica still follows the old primary, and the process has clients of old and new."""
+    shortened = Lineage(incomplete=[("posts", "size")])
+    with regions_of(pair) as regions:
+        shims.uninstrument_client(regions.reader)
+        regions.reader = regions.instrumented(pair.replicas[1], reads_from="replica")
+        regions.replicated("k")
+        pair.failover()
+        regions.instrumented(pair.primary).set("late", b"1")
+        assert regions.reader.get("late") is None
+        with pytest.raises(VisibilityCheckError, match="may have been replaced"):
+            antipode.barrier(shortened, timeout=TIMEOUT_S)
+        with antipode.scope(shortened):
+            antipode.barrier(timeout=TIMEOUT_S, at="read")
+            with pytest.raises(VisibilityCheckError, match="may have been replaced"):
+                regions.reader.get("late")
+        shims.uninstrument_client(regions.writer)
+        pair.resync_sibling(1)
+        with antipode.scope(shortened):
+            assert antipode.barrier(timeout=TIMEOUT_S).ok
+            assert regions.reader.get("late") == b"1"
+
+
 def test_no_fence_without_a_primary(regions: Regions) -> None:
     """Where no client of the process reaches the primary, nothing stands in for what is missing."""
     shims.uninstrument_client(regions.writer)

@@ -278,6 +278,51 @@ def test_a_read_that_is_cancelled_while_it_waits(lagging: tuple[RedisTopology, L
     asyncio.run(session())
 
 
+class CancellingConnection(redis.asyncio.Connection):
+    """Cancels a task just as a packet was sent: ``asyncio.wait_for`` before 3.12 loses that."""
+
+    task: asyncio.Task[Any] | None = None
+
+    async def _send_packed_command(self, command: Any) -> None:
+        await super()._send_packed_command(command)
+        if (task := CancellingConnection.task) is not None:
+            CancellingConnection.task = None
+            asyncio.get_running_loop().call_soon(task.cancel)
+
+
+@pytest.mark.parametrize("read", [get_async, pipelined_async, in_transaction_async])
+def test_a_read_whose_cancellation_the_client_swallows(
+    lagging: tuple[RedisTopology, Lineage], read: Callable[[Any], Any]
+) -> None:
+    """It ends at once, whatever it was about, and its connection is not left half read."""
+    topology, lineage = lagging
+    address = topology.replica
+    pool = redis.asyncio.BlockingConnectionPool(
+        host=address.host,
+        port=address.port,
+        max_connections=1,
+        timeout=TIMEOUT_S,
+        socket_timeout=TIMEOUT_S,
+        connection_class=CancellingConnection,
+    )
+
+    async def session() -> None:
+        async with redis.asyncio.Redis.from_pool(pool) as one:
+            shims.instrument_client(one, datastore="posts", reads_from="replica")
+            with antipode.scope(lineage):
+                await antipode.barrier_async(timeout=TIMEOUT_S, at="read")
+                reading = asyncio.create_task(read(one))
+                CancellingConnection.task = reading
+                done, _ = await asyncio.wait({reading}, timeout=TIMEOUT_S / 2)
+                assert done
+                assert reading.cancelled()
+            with antipode.scope():
+                assert [await read(one) for _ in range(3)] == [b"old"] * 3
+            shims.uninstrument_client(one)
+
+    asyncio.run(session())
+
+
 def test_a_read_that_waits_raises_at_its_deadline(lagging: tuple[RedisTopology, Lineage]) -> None:
     """The time of a read goes on while it has no connection; a watched pipeline keeps its own."""
     topology, lineage = lagging

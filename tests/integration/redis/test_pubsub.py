@@ -143,12 +143,12 @@ def test_message_comes_after_the_writes_before_it(
     reader = stack.enter_context(client(antipode_redis.replica))
     subscriber = stack.enter_context(reader.pubsub())
     what = "subscribe" if command == "PUBLISH" else "ssubscribe"
-    subscribed(subscriber, what=what, name="news")
+    subscribed(subscriber, what=what, name="rounds")
     antipode_redis.set_lag(5)
     for number in range(ROUNDS):
         before = position(antipode_redis.primary)[1]
         writer.set("k", number)
-        writer.execute_command(command, "news", number)
+        writer.execute_command(command, "rounds", number)
         assert position(antipode_redis.primary)[1] > before
         assert int(message(subscriber)) == number
         assert int(reader.get("k")) == number

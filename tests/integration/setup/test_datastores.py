@@ -259,7 +259,7 @@ def test_connections_of_postgresql(
                 return writes_of(scope.lineage)
 
     with psycopg.connect(url) as before:
-        postgresql.instrument({"notes": f"postgresql://{rows}"})
+        postgresql.instrument({"notes": f"postgresql://{rows}/app"})
         with psycopg.connect(url) as after:
             for connection in (before, after):
                 with antipode.scope() as scope:

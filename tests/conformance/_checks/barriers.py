@@ -1,17 +1,26 @@
-"""What a script of level 4 must come to."""
+"""Level 4: what a script of barriers and reads must come to."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.agent._values import lineage_of, promise_of, write_of
+from tests.conformance._agents import asked
+
+if TYPE_CHECKING:
+    from tests.conformance._agents import Answers
+    from tests.conformance._vectors import Vector
 
 #: Virtual seconds are sums of floats.
 ROUNDING_S = 1e-9
 
 
-def check(script: dict[str, Any], found: dict[str, Any]) -> None:
-    """Compare what the agent's operation ``script`` has as its value with what is expected."""
+def script(agent: Answers, vector: Vector) -> None:
+    """Every barrier and every read ends as, and when, the script says, after so many looks."""
+    _check(vector.content, asked(agent, "script", script=vector.content))
+
+
+def _check(script: dict[str, Any], found: dict[str, Any]) -> None:
     for expected, ended in zip(script["barriers"], found["barriers"], strict=True):
         _check_barrier(expected["expect"], ended)
     for expected, ended in zip(script.get("reads", ()), found.get("reads", ()), strict=True):
@@ -79,3 +88,6 @@ def _writes(found: Any) -> set[object]:
 
 def _promises(found: Any) -> set[object]:
     return set(map(promise_of, found))
+
+
+KINDS = {"scripts": script}

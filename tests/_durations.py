@@ -1,0 +1,124 @@
+"""The list of slow tests and fixtures, `tests/durations.txt`: read, and written anew by runs."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests._costs import ROOT, Costs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["Durations", "function_of", "merged", "recorded", "slow_fixtures", "slow_functions"]
+
+DURATIONS = Path(__file__).with_name("durations.txt")
+SLOW_S = 1.0
+#: All parametrisations of a function together.
+SLOW_TOGETHER_S = 8.0
+#: A fixture of a wider scope, which serves many tests.
+SLOW_FIXTURE_S = 10.0
+HEADER = """\
+# What takes more than a second: the seconds of a test's function and of its own fixtures (all
+# parametrisations together), file::function; and what takes more than ten: those of a fixture of a
+# wider scope, file::fixture.
+# Written by `pytest --record-durations`; `tests/_durations.py` says what it is for.
+"""
+
+
+def function_of(nodeid: str) -> str:
+    """The file and the function of a test, without its parameters."""
+    return nodeid.partition("[")[0]
+
+
+def recorded(text: str) -> dict[str, float]:
+    """The seconds of what was slow when durations were last recorded."""
+    lines = (line.split() for line in text.splitlines() if line and not line.startswith("#"))
+    return {name: float(seconds) for seconds, name in lines}
+
+
+def slow_functions(calls: Mapping[str, Iterable[float]]) -> dict[str, float]:
+    """Those that take long by the seconds of their calls."""
+    each = {name: list(seconds) for name, seconds in calls.items()}
+    return {
+        name: sum(seconds)
+        for name, seconds in each.items()
+        if median(seconds) > SLOW_S or sum(seconds) > SLOW_TOGETHER_S
+    }
+
+
+def slow_fixtures(setups: Mapping[str, Iterable[float]]) -> dict[str, float]:
+    """Those that take long; a session has one in each of its processes."""
+    usual = {name: median(seconds) for name, seconds in setups.items()}
+    return {name: seconds for name, seconds in usual.items() if seconds > SLOW_FIXTURE_S}
+
+
+def merged(
+    old: Mapping[str, float], slow: Mapping[str, float], ran: Iterable[str], there: Iterable[str]
+) -> dict[str, float]:
+    """The list after a run: what did not run keeps its line while it is *there*."""
+    kept = set(old).intersection(there).difference(ran)
+    return dict(sorted({**{name: old[name] for name in kept}, **slow}.items()))
+
+
+def still_there(name: str, collected: Mapping[str, set[str]]) -> bool:
+    """Whether a line's function is one of those collected in its file, or its fixture is there."""
+    file, _, function = name.partition("::")
+    path = ROOT / file
+    if not path.is_file():
+        return False
+    if file not in collected or name in collected[file]:
+        return True
+    # A fixture, or a function that is gone.
+    text = path.read_text(encoding="utf-8")
+    return bool(re.search(rf"fixture\b[^\n]*(\n[^\n]+)*?\n *(async )?def {function}\(", text))
+
+
+class Durations:
+    """Writes the list, where one process sees what all of them measured."""
+
+    def __init__(self, config: pytest.Config, costs: Costs) -> None:
+        self._config = config
+        self._costs = costs
+        self._collected: dict[str, set[str]] = defaultdict(set)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Note what there is, before a tier is chosen of it."""
+        for item in items:
+            self._note(function_of(item.nodeid))
+
+    def _note(self, function: str) -> None:
+        self._collected[function.partition("::")[0]].add(function)
+
+    def pytest_sessionfinish(self) -> None:
+        """In a worker: say what there is."""
+        output = getattr(self._config, "workeroutput", None)
+        if output is not None:
+            output["collected"] = sorted(set().union(*self._collected.values()))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """A worker has said what there is."""
+        for function in getattr(node, "workeroutput", {}).get("collected", ()):
+            self._note(function)
+
+    def pytest_terminal_summary(self) -> None:
+        """Merge what ran into the list; what a rule makes nightly needs no line."""
+        if hasattr(self._config, "workeroutput"):
+            return
+        calls: dict[str, list[float]] = defaultdict(list)
+        for nodeid, cost in self._costs.tests.items():
+            if nodeid in self._costs.judged:
+                calls[function_of(nodeid)].append(cost["setup_s"] + cost["call_s"])
+        old = recorded(DURATIONS.read_text(encoding="utf-8"))
+        slow = slow_functions(calls) | slow_fixtures(self._costs.wide)
+        there = {name for name in old if still_there(name, self._collected)}
+        lines = merged(old, slow, {*calls, *self._costs.wide}, there)
+        text = "".join(f"{seconds:7.1f} {name}\n" for name, seconds in lines.items())
+        DURATIONS.write_text(HEADER + text, encoding="utf-8")

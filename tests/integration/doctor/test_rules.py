@@ -1,0 +1,131 @@
+"""`antipode doctor` over a process that rules wire: what works is in order, and slips are told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import antipode
+from antipode.diagnostics import noting_clients
+from antipode_cli._doctor import examine
+from antipode_testing import LagProxy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from antipode_cli._check import Check
+    from antipode_testing import RedisTopology
+
+redis: Any = pytest.importorskip("redis")
+pytestmark = pytest.mark.store("redis")
+
+
+@pytest.fixture(autouse=True)
+def _noted() -> Iterator[None]:
+    """As the program does it; what a test covers is undone."""
+    from antipode_shims import redis as shim
+
+    with noting_clients():
+        yield
+    antipode.teardown()
+    shim.uninstrument()
+
+
+def client(address: Any) -> Any:
+    return redis.Redis(host=address.host, port=address.port)
+
+
+def rules(topology: RedisTopology) -> str:
+    near = f"{topology.replica}?reads_from=replica"
+    return f"cache=redis://{topology.primary}, cache=redis://{near}"
+
+
+def examined() -> list[Check]:
+    return list(examine(imported=True, timeout_s=2, objects=[]))
+
+
+def of(subject: str) -> list[str]:
+    return [each.verdict.value for each in examined() if each.subject == subject]
+
+
+def problems() -> list[str]:
+    return [each.subject for each in examined() if each.verdict.value == "problem"]
+
+
+def test_clients_that_are_made_later(antipode_redis: RedisTopology) -> None:
+    """As pools that open with the application, and Django's cache: rules name their datastore."""
+    with LagProxy(antipode_redis.primary) as primary, LagProxy(antipode_redis.replica) as replica:
+        near = f"{replica.address}?reads_from=replica"
+        antipode.setup(datastores=f"cache=redis://{primary.address}, cache=redis://{near}")
+        assert of("rules") == ["ok", "ok"]
+        assert of("datastores") == ["ok"]
+        assert not problems()
+
+
+def test_clients_that_rules_name(antipode_redis: RedisTopology) -> None:
+    """Nothing is said of their rules, and their servers answer."""
+    antipode.setup(datastores=rules(antipode_redis))
+    made = [client(antipode_redis.primary), client(antipode_redis.replica)]
+    assert not of("rules")
+    assert of("cache") == ["ok"]
+    assert not problems()
+    for each in made:
+        each.close()
+
+
+def test_a_port_that_is_wrong_by_a_digit(antipode_redis: RedisTopology) -> None:
+    """The client that has no name is told with it."""
+    address = antipode_redis.primary
+    wrong = f"{address.host}:{str(address.port)[:-1]}{(address.port + 1) % 10}"
+    antipode.setup(datastores=f"cache=redis://{wrong}")
+    made = client(address)
+    (check,) = (each for each in examined() if each.subject == "rules")
+    assert check.verdict.value == "problem"
+    assert f"redis at localhost:{address.port}/0 has no name" in check.said
+    made.close()
+
+
+def test_rules_that_nothing_goes_by(antipode_redis: RedisTopology) -> None:
+    """Clients of a store that is skipped are as if no rule named them."""
+    antipode.setup(datastores=rules(antipode_redis), skip=["redis"])
+    assert of("rules") == ["ok"]
+    made = client(antipode_redis.primary)
+    (check,) = (each for each in examined() if each.subject == "rules")
+    assert (check.verdict.value, check.todo) == (
+        "problem",
+        "call antipode.setup() without 'redis' in skip",
+    )
+    made.close()
+
+
+@pytest.mark.slow
+def test_one_server_under_two_names(antipode_redis: RedisTopology) -> None:
+    """Its addresses differ, and its log is one: a problem, unless each is a database of its own."""
+    primary = antipode_redis.primary
+    with LagProxy(primary) as proxy:
+        for database, verdict in (("", "problem"), ("/1", "cannot tell")):
+            antipode.setup(datastores=f"a=redis://{primary}/0, b=redis://{proxy.address}{database}")
+            number = int(database[1:] or 0)
+            made = (
+                client(primary),
+                redis.Redis(host=proxy.address.host, port=proxy.address.port, db=number),
+            )
+            with antipode.scope():
+                made[0].set("a", 1)
+            told = [each for each in examined() if "has the log of" in each.said]
+            assert {each.verdict.value for each in told} == {verdict}
+            for each in made:
+                each.close()
+            antipode.teardown()
+
+
+def test_where_nothing_is_set_up(
+    antipode_redis: RedisTopology, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first thing to do is `antipode.setup()`, and nothing else goes before it."""
+    monkeypatch.delenv("ANTIPODE_REQUIRE_AGENTS", raising=False)  # Of this project's tests alone.
+    antipode.configure(datastores=rules(antipode_redis))
+    first = next(each for each in examined() if each.todo)
+    assert (first.subject, first.verdict.value) == ("setup", "problem")
+    assert first.todo.startswith("call antipode.setup()")

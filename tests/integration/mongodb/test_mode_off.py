@@ -1,0 +1,99 @@
+"""``mode="off"``: no result, error, transaction or document differs from the plain client's."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pymongo import DeleteOne, InsertOne, UpdateOne
+from pymongo.errors import PyMongoError
+
+import antipode
+from tests.integration._played import played
+from tests.integration.mongodb._clients import DB, client, plain_client
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from antipode_testing import MongoDBTopology
+
+pytestmark = pytest.mark.store("mongodb")
+BULK = [InsertOne({"_id": 5}), InsertOne({"_id": 1}), UpdateOne({"_id": 1}, {"$inc": {"n": 1}})]
+#: What an application may do, by a client and in a session of it.
+CALLS: dict[str, Callable[[Any, Any], Any]] = {
+    "insert": lambda posts, session: posts.insert_one({"_id": 1, "n": 1}, session=session),
+    "again": lambda posts, session: posts.insert_one({"_id": 1}, session=session),
+    "update": lambda posts, session: posts.update_one({}, {"$inc": {"n": 1}}, session=session),
+    "refused": lambda posts, session: posts.update_one({}, {"$no": 1}, session=session),
+    "change": lambda posts, session: posts.find_one_and_update(
+        {"_id": 1}, {"$inc": {"n": 1}}, session=session
+    ),
+    "find": lambda posts, session: list(posts.find({}, session=session).sort("_id")),
+    "bulk": lambda posts, session: posts.bulk_write(BULK, session=session),
+    "unordered": lambda posts, session: posts.bulk_write(
+        [*BULK, DeleteOne({"_id": 5})], ordered=False, session=session
+    ),
+    "aggregate": lambda posts, session: list(
+        posts.aggregate([{"$group": {"_id": None, "n": {"$sum": "$n"}}}], session=session)
+    ),
+    "begin": lambda _, session: type(session.start_transaction()),
+    "commit": lambda _, session: session.commit_transaction(),
+    "abort": lambda _, session: session.abort_transaction(),
+    "delete": lambda posts, session: posts.delete_many({}, session=session),
+}
+STEPS = (
+    *("insert", "again", "update", "refused", "change", "find", "bulk", "unordered", "aggregate"),
+    *("commit", "abort", "begin", "begin", "update", "find", "commit", "commit"),
+    *("begin", "delete", "abort", "find", "begin", "change", "again", "commit", "abort"),
+    *("begin", "find", "commit", "delete", "insert"),
+)
+COUNTS = ("inserted_id", "inserted_count", "matched_count", "modified_count", "deleted_count")
+
+
+class OneSession:
+    """PyMongo, in a session."""
+
+    def __init__(self, made: Any) -> None:
+        self.posts = made[DB].posts
+        self.session = made.start_session()
+        self.heard: list[str] = []
+
+    def execute(self, statement: str) -> Any:
+        try:
+            found = CALLS[statement](self.posts, self.session)
+        except PyMongoError as error:  # Its text has the cluster's time.
+            return (
+                type(error),
+                getattr(error, "code", None),
+                error.has_error_label("TransientTransactionError"),
+            )
+        if hasattr(found, "acknowledged"):  # So has what is shown of it as a whole.
+            return [getattr(found, each, None) for each in COUNTS]
+        return repr(found)
+
+    def state(self) -> Any:
+        return self.session.in_transaction
+
+    def close(self) -> None:
+        self.session.end_session()
+
+
+@pytest.mark.parametrize("scoped", [True, False])
+def test_a_session_is_the_plain_one(antipode_mongodb: MongoDBTopology, *, scoped: bool) -> None:
+    """Every step of a session ends as it does without the library, and writes what it does."""
+    antipode.configure(mode="off")
+    scripts = []
+    with plain_client(antipode_mongodb.primary) as observer:
+
+        def stored() -> list[Any]:
+            return list(observer[DB].posts.find().sort("_id"))
+
+        for make in (plain_client, client):
+            observer[DB].posts.delete_many({})
+            with make(antipode_mongodb.primary) as made, ExitStack() as stack:
+                if scoped:
+                    stack.enter_context(antipode.scope())
+                scripts.append(played(OneSession(made), STEPS, stored))
+    for plain, ours in zip(*scripts, strict=True):
+        assert ours == plain

@@ -1,0 +1,162 @@
+"""``mode="off"``: no result, error, notice or committed row differs from the plain client's."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import ExitStack, closing
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+import antipode
+from antipode_shims import postgresql
+from tests.integration._played import played
+from tests.integration.postgresql._clients import DATASTORE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from tests.integration.postgresql._clients import Clients
+
+pytestmark = pytest.mark.store("postgresql")
+INSERT, COUNT = "INSERT INTO posts VALUES ({}, 'x')", "SELECT count(*) FROM posts"
+#: What an application may do in a session, transactions that fail in every way among it.
+STEPS = (
+    *(INSERT.format(2), INSERT.format(2), COUNT, "SELEC 1", "SELECT 1 / 0", "ROLLBACK", "COMMIT"),
+    *("BEGIN", INSERT.format(3), COUNT, "COMMIT"),
+    *("BEGIN", INSERT.format(4), "ROLLBACK"),
+    *("BEGIN", INSERT.format(5), "SELECT 1 / 0", COUNT, "COMMIT", COUNT),
+    *("BEGIN", INSERT.format(6), "SAVEPOINT s", "SELECT 1 / 0", "ROLLBACK TO s", "COMMIT"),
+    *("BEGIN", "INSERT INTO late VALUES (1), (1)", COUNT, "COMMIT", COUNT),
+    *("BEGIN", "BEGIN", INSERT.format(7), "COMMIT", "COMMIT"),
+    *("BEGIN ISOLATION LEVEL REPEATABLE READ", COUNT, "UPDATE posts SET body = 'y'", "COMMIT"),
+    *("DO $$ BEGIN RAISE NOTICE 'said'; INSERT INTO posts VALUES (8, ''); END $$", COUNT),
+    *("BEGIN READ ONLY", INSERT.format(9), "COMMIT", COUNT),
+)
+#: The same by the calls of a client that begins transactions by itself.
+MANUAL = (
+    *("manual", INSERT.format(10), "commit", INSERT.format(11), "rollback", "commit", COUNT),
+    *("commit", INSERT.format(12), INSERT.format(12), COUNT, "commit", COUNT, "rollback"),
+    *("INSERT INTO late VALUES (1), (1)", COUNT, "commit", COUNT, "rollback", "automatic", COUNT),
+)
+
+
+def called(connection: Any, step: str) -> Any:
+    """What a step of `MANUAL` does that is no statement."""
+    if step in ("commit", "rollback"):
+        return getattr(connection, step)()
+    connection.autocommit = step == "automatic"
+    return None
+
+
+class Psycopg:
+    """psycopg 3."""
+
+    steps = (*STEPS, *MANUAL)
+
+    def __init__(self, url: str, *, instrumented: bool) -> None:
+        self.connection: Any = psycopg.connect(url, autocommit=True)
+        self.heard: list[str] = []
+        self.connection.add_notice_handler(
+            lambda notice: self.heard.append(str(notice.message_primary))
+        )
+        if instrumented:
+            postgresql.instrument_connection(self.connection, datastore=DATASTORE)
+
+    def execute(self, statement: str) -> Any:
+        if statement in MANUAL and statement.islower():
+            return called(self.connection, statement)
+        cursor = self.connection.execute(statement)
+        return cursor.statusmessage, cursor.fetchall() if cursor.description else None
+
+    def state(self) -> Any:
+        return self.connection.info.transaction_status
+
+    def close(self) -> None:
+        postgresql.uninstrument_connection(self.connection)
+        self.connection.close()
+
+
+class Psycopg2:
+    """psycopg2."""
+
+    steps = (*STEPS, *MANUAL)
+
+    def __init__(self, url: str, *, instrumented: bool) -> None:
+        psycopg2 = pytest.importorskip("psycopg2")
+        factory = postgresql.connection_factory(datastore=DATASTORE) if instrumented else None
+        self.connection: Any = psycopg2.connect(url, connection_factory=factory)
+        self.connection.autocommit = True
+        self.heard: list[str] = self.connection.notices
+
+    def execute(self, statement: str) -> Any:
+        if statement in MANUAL and statement.islower():
+            return called(self.connection, statement)
+        with self.connection.cursor() as cursor:
+            cursor.execute(statement)
+            return cursor.statusmessage, cursor.fetchall() if cursor.description else None
+
+    def state(self) -> Any:
+        return self.connection.get_transaction_status()
+
+    def close(self) -> None:
+        postgresql.uninstrument_connection(self.connection)
+        self.connection.close()
+
+
+class Asyncpg:
+    """asyncpg, which has no such calls."""
+
+    steps = STEPS
+
+    def __init__(self, url: str, *, instrumented: bool) -> None:
+        asyncpg = pytest.importorskip("asyncpg")
+        self.loop = asyncio.new_event_loop()
+        self.connection: Any = self.loop.run_until_complete(asyncpg.connect(url))
+        self.heard: list[str] = []
+        self.connection.add_log_listener(lambda _, notice: self.heard.append(notice.message))
+        if instrumented:
+            postgresql.instrument_connection(self.connection, datastore=DATASTORE)
+
+    def execute(self, statement: str) -> Any:
+        sends = self.connection.fetch if statement == COUNT else self.connection.execute
+        found = self.loop.run_until_complete(sends(statement))
+        return found if isinstance(found, str) else [tuple(row) for row in found]
+
+    def state(self) -> Any:
+        return self.connection.is_in_transaction()
+
+    def close(self) -> None:
+        postgresql.uninstrument_connection(self.connection)
+        self.loop.run_until_complete(self.connection.close())
+        self.loop.close()
+
+
+@pytest.mark.parametrize("client", [Psycopg, Psycopg2, Asyncpg])
+@pytest.mark.parametrize("scoped", [True, False])
+def test_a_session_is_the_plain_one(
+    clients: Clients, client: Callable[..., Any], *, scoped: bool
+) -> None:
+    """Every step of a session ends as it does without the library, and commits what it does."""
+    antipode.configure(mode="off")
+    observer = clients.plain(autocommit=True)
+    scripts = []
+    for instrumented in (False, True):
+        clients.topology.execute("DROP TABLE IF EXISTS late")
+        clients.topology.execute("CREATE TABLE late (id int UNIQUE DEFERRABLE INITIALLY DEFERRED)")
+        clients.topology.execute(f"ALTER TABLE late OWNER TO {clients.topology.user}")
+        clients.topology.execute("DELETE FROM posts WHERE id > 1")
+        with ExitStack() as stack:
+            session = stack.enter_context(
+                closing(client(clients.topology.url(), instrumented=instrumented))
+            )
+            if scoped:
+                within: AbstractContextManager[Any] = antipode.scope()
+                stack.enter_context(within)
+            scripts.append(
+                played(session, session.steps, lambda: observer.execute(COUNT).fetchone())
+            )
+    for plain, ours in zip(*scripts, strict=True):
+        assert ours == plain

@@ -1,0 +1,141 @@
+"""A process whose rules name a datastore, and whose first client of it a request makes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import antipode
+from antipode import Status
+from antipode.shim import shims_of, unregister
+
+if TYPE_CHECKING:
+    from antipode_testing import PostgreSQLTopology, RedisTopology
+
+pytest.importorskip("psycopg")
+pytest.importorskip("redis")
+pytest.importorskip("sqlalchemy")
+
+
+def order(topology: PostgreSQLTopology) -> str:
+    """Another service writes a row, and this is the lineage of its message."""
+    import psycopg
+
+    from antipode_shims import postgresql
+
+    with antipode.scope(), psycopg.connect(topology.url()) as connection:
+        postgresql.instrument_connection(connection, datastore="shop")
+        connection.execute("INSERT INTO cold DEFAULT VALUES")
+        connection.commit()
+        text = antipode.serialize()
+    unregister("shop")
+    return text
+
+
+def rows(topology: PostgreSQLTopology) -> int:
+    import psycopg
+
+    with psycopg.connect(topology.url(topology.replica)) as connection:
+        row = connection.execute("SELECT count(*) FROM cold").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+@pytest.mark.store("postgresql")
+@pytest.mark.parametrize("asked", [{}, {"only": ["shop"]}, {"at": "read"}], ids=str)
+def test_the_first_connection_of_a_process_waits(
+    antipode_postgresql: PostgreSQLTopology, covered: None, asked: dict[str, Any]
+) -> None:
+    """A barrier before it passes, and the connection is held to it: it shows nothing stale."""
+    del covered
+    import psycopg
+
+    topology = antipode_postgresql
+    with psycopg.connect(topology.url(), autocommit=True) as connection:
+        connection.execute("CREATE TABLE IF NOT EXISTS cold (id serial PRIMARY KEY)")
+        connection.execute("DELETE FROM cold")
+    topology.wait_replicated()
+    near = f"{topology.url(topology.replica)}?reads_from=replica"
+    antipode.configure(datastores={"shop": [topology.url(), near]})
+    topology.pause()
+    try:
+        text = order(topology)
+        antipode.setup()
+        with antipode.scope(text):
+            status = {each.status for each in antipode.barrier(timeout=0.2, **asked).outcomes}
+            assert status == {Status.DEFERRED if "at" in asked else Status.UNKNOWN_STORE}
+            with pytest.raises(antipode.BarrierTimeout):
+                rows(topology)
+            topology.resume()
+            topology.wait_replicated()
+            assert rows(topology) == 1
+    finally:
+        topology.resume()
+
+
+@pytest.mark.store("redis")
+@pytest.mark.parametrize("how", ["placed", "automatic"])
+def test_the_first_client_of_a_process_waits(
+    antipode_redis: RedisTopology, covered: None, how: str
+) -> None:
+    """The same for a client of Redis; an automatic barrier needs nothing before it."""
+    del covered
+    import redis
+
+    topology = antipode_redis
+    urls = [f"redis://{topology.primary}/0", f"redis://{topology.replica}/0?reads_from=replica"]
+    antipode.configure(datastores={"cache": urls}, auto_timeout=0.2, on_stale="raise")
+    antipode.setup()
+    topology.cut()
+    try:
+        with redis.Redis.from_url(urls[0]) as writer, antipode.scope():
+            writer.set("cold", how)
+            text = antipode.serialize()
+        if how == "placed":
+            unregister("cache")
+            assert not shims_of("cache")
+        else:
+            antipode.configure(barriers="auto")
+        with antipode.scope(text):
+            if how == "placed":
+                antipode.barrier(timeout=0.2)
+            with redis.Redis.from_url(f"redis://{topology.replica}/0") as reader:
+                with pytest.raises(antipode.BarrierTimeout):
+                    reader.get("cold")
+                topology.heal()
+                topology.wait_replicated()
+                assert reader.get("cold") == how.encode()
+    finally:
+        topology.heal()
+
+
+@pytest.mark.store("postgresql")
+def test_what_sqlalchemy_asks_on_its_own_is_no_read(
+    antipode_postgresql: PostgreSQLTopology, covered: None
+) -> None:
+    """The first connection of an engine asks for versions: the request has one stale read."""
+    del covered
+    import psycopg
+    from sqlalchemy import create_engine, text
+
+    topology = antipode_postgresql
+    far = topology.url(topology.replica)
+    datastores = {"shop": [topology.url(), f"{far}?reads_from=replica"]}
+    antipode.configure(datastores=datastores, barriers="auto", auto_timeout=0.05)
+    antipode.setup()
+    engine = create_engine(far.replace("postgresql:", "postgresql+psycopg:"))
+    stale = antipode.telemetry.Metric("served_stale", "shop")
+    before = antipode.telemetry.metrics().get(stale, 0)
+    topology.pause()
+    try:
+        with psycopg.connect(topology.url(), autocommit=True) as writer, antipode.scope():
+            writer.execute("CREATE TABLE IF NOT EXISTS cold (id serial PRIMARY KEY)")
+            writer.execute("INSERT INTO cold DEFAULT VALUES")
+            with engine.connect() as connection:
+                connection.execute(text("SELECT count(*) FROM pg_class"))
+    finally:
+        topology.resume()
+        engine.dispose()
+    assert antipode.telemetry.metrics().get(stale, 0) == before + 1
+    topology.wait_replicated()

@@ -1,0 +1,1 @@
+"""Random programs over real servers, by client: ``make programs``."""

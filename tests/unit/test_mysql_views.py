@@ -1,0 +1,75 @@
+"""Which names a statement reads, and which of them may write, where replies show no positions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from antipode_shims.mysql._clients.views import Views, names_in
+from antipode_shims.mysql._position.flavor import Flavor, Refused, converse
+
+#: What a server has, as ``SHOW CREATE TABLE`` says it.
+VIEWS = {
+    "`writing`": "CREATE VIEW `writing` AS select `app`.`fresh`() AS `n`",
+    "`over`": "CREATE VIEW `over` AS select `w`.`n` AS `n` from `app`.`writing` `w`",
+    "`app`.`writing`": "CREATE VIEW `writing` AS select `app`.`fresh`() AS `n`",
+    "`counting`": "CREATE VIEW `counting` AS select count(0) AS `n` from `app`.`kept`",
+}
+
+
+def answer(ask: Any) -> list[dict[str, Any]]:
+    """As a server answers: of some views nobody may see what they are made of."""
+    name = ask.sql.removeprefix("SHOW CREATE TABLE ")
+    if name == "`secret`":
+        raise Refused("SHOW VIEW command denied", number=1142)
+    if name == "`x`":
+        raise Refused("no such table", number=1146)
+    if name in VIEWS:
+        return [{"View": name, "Create View": VIEWS[name], "character_set_client": "utf8mb4"}]
+    return [{"Table": name, "Create Table": "CREATE TABLE t (n int)"}]
+
+
+@pytest.mark.parametrize(
+    ("sql", "names"),
+    [
+        (b"SELECT * FROM a", {b"a"}),
+        (b"select * from `a b` x, app . c AS y JOIN d ON d.n = x.n", {b"`a b`", b"app.c", b"d"}),
+        (b"SELECT 'from x' FROM (a, b) /* from y */", {b"a", b"b"}),
+        (b"SELECT * FROM (SELECT n FROM inner_one) d", {b"inner_one", b"SELECT"}),
+        (b"SELECT * FROM information_schema.TABLES", set()),
+        (b"SELECT 1", set()),
+    ],
+)
+def test_names_that_a_statement_reads(sql: bytes, names: set[bytes]) -> None:
+    """Quoted or not, with a schema or without, in lists and joins; not in strings or comments."""
+    assert names_in(sql) == names
+
+
+@pytest.mark.parametrize(
+    ("name", "writes"),
+    [
+        ("writing", True),
+        ("over", True),
+        ("secret", True),
+        ("counting", False),
+        ("kept", False),
+        ("x", False),
+    ],
+)
+def test_a_view_writes_that_may_call_what_writes(name: str, writes: bool) -> None:  # noqa: FBT001
+    """Itself or by a view below it, or if nobody says; each name is asked about once."""
+    views, sql = Views(), b"SELECT * FROM " + name.encode()
+    converse(views.asking(views.unknown(sql), Flavor.MYSQL, frozenset()), answer)
+    assert views.may_write(sql) is writes
+    assert views.unknown(sql) == []
+    views.forget()
+    assert views.unknown(sql) == [name.encode()]
+
+
+def test_what_only_reads_is_declared() -> None:
+    """``readonly_functions`` of the client count in views, too."""
+    views, sql = Views(), b"SELECT * FROM writing"
+    declared = frozenset({b"app.fresh"})
+    converse(views.asking(views.unknown(sql), Flavor.MYSQL, declared), answer)
+    assert not views.may_write(sql)

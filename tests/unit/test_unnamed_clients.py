@@ -1,0 +1,141 @@
+"""Clients at addresses that no rule names, and rules that no client is at."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import antipode
+from antipode._runtime.datastores import forget_clients, parsed, place_of
+from antipode._runtime.process_wide import ProcessWide
+from antipode._runtime.ruled import holds_reads
+from antipode._runtime.unnamed import url_of
+from antipode.diagnostics import clients_without_names, rules_without_clients
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from antipode._runtime.datastores import Place, Rule
+
+
+class Client:
+    """Of some library."""
+
+
+@pytest.fixture
+def made() -> Iterator[Callable[..., list[str]]]:
+    """Make a client of Redis at a host: the datastores it was instrumented as."""
+    wide = ProcessWide("redis", {})
+    kept = []
+
+    def make(host: str, *, port: int = 6379, peer: Place | None = None) -> list[str]:
+        client, taken = Client(), []
+
+        def take(rule: Rule) -> None:
+            taken.append(rule.datastore)
+
+        wide.start(None)
+        kept.append(client)
+        wide.cover(client, [place_of(host, port)], "1", take, peer=peer)
+        return taken
+
+    yield make
+    wide.stop()
+    forget_clients()
+
+
+def counted() -> int:
+    return antipode.telemetry.metrics().get(antipode.telemetry.Metric("unnamed_client", "redis"), 0)
+
+
+def test_one_warning_an_address(
+    made: Callable[..., list[str]], caplog: pytest.LogCaptureFixture
+) -> None:
+    """It has the entry to add, and one for what is no datastore; each client is counted."""
+    antipode.configure(datastores="cache=redis://cache1")
+    before = counted()
+    for _ in range(3):
+        assert made("cache-one-digit-off") == []
+    assert made("cache1") == ["cache"]
+    assert counted() == before + 3
+    (warning,) = [each.getMessage() for each in caplog.records if each.name == "antipode"]
+    assert "NAME=redis://cache-one-digit-off:6379/1 to ANTIPODE_DATASTORES" in warning
+    assert "-=redis://cache-one-digit-off:6379/1 where" in warning
+    assert clients_without_names() == ["redis at cache-one-digit-off:6379/1"]
+
+
+def test_no_warning_where_its_kind_has_no_rules(
+    made: Callable[..., list[str]], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever names no Redis at all may have no datastore there."""
+    antipode.configure(datastores="shop=mysql://db")
+    before = counted()
+    assert made("cache-of-nobody") == []
+    assert (counted(), caplog.records) == (before, [])
+
+
+def test_what_is_no_datastore_of_ours(
+    made: Callable[..., list[str]], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its entry instruments nothing, warns of nothing, and names no datastore."""
+    antipode.configure(datastores="cache=redis://shared, -=redis://shared/1")
+    before = counted()
+    assert made("shared") == []
+    assert (counted(), caplog.records, clients_without_names()) == (before, [], [])
+    assert not holds_reads("-")
+
+
+def test_two_names_of_one_server_are_reported_and_not_merged(
+    made: Callable[..., list[str]], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The address that a client of a rule was connected to says whose server it is."""
+    rules = "cache=redis://cache.internal, docs=redis://10.0.0.7, feed=redis://10.0.0.9/0"
+    antipode.configure(datastores=rules)
+    server = place_of("10.0.0.5", 6379)
+    assert made("cache.internal", peer=server) == ["cache"]
+    assert made("cache.alias", peer=server) == []
+    assert made("docs.alias", peer=place_of("10.0.0.7", 6379)) == []
+    assert made("10.0.0.9", peer=place_of("10.0.0.9", 6379)) == []  # Of another database.
+    first, second, third = [each.getMessage() for each in caplog.records if each.name == "antipode"]
+    assert "is 'cache' under another name" in first
+    assert "cache=redis://cache.alias:6379/1" in first
+    assert "docs=redis://docs.alias:6379/1" in second
+    assert "NAME=redis://10.0.0.9:6379/1" in third
+
+
+def test_rules_without_clients_are_known(made: Callable[..., list[str]]) -> None:
+    """As long as none was made; what is no datastore is none."""
+    antipode.configure(datastores="a=redis://one/1, b=redis://two, -=redis://three")
+    made("none")
+    assert rules_without_clients() == ["a=redis://one:6379/1", "b=redis://two:6379"]
+    made("two")
+    assert rules_without_clients() == ["a=redis://one:6379/1"]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://cache:6379/1",
+        "redis://[fd00::7]:6379/0",
+        "unix:///run/redis.sock",
+        "redis+sentinel://mymaster/1",
+        "redis+sentinel://s1:26379/mymaster/1",
+        "mysql://db:3306/shop",
+        "mysql://localhost/shop?unix_socket=/run/m.sock",
+        "postgresql://db:5432/shop",
+        "postgresql:///shop?host=/run/pg",
+        "mongodb://a:27017",
+        "mongodb://set.example:27017",
+        "amqp://broker:5672/%2F",
+        "stomp://broker:61613",
+        "dynamodb://eu-west-1:443",
+    ],
+)
+def test_the_entry_names_the_address(url: str) -> None:
+    """What a warning says to add is the rule for that client."""
+    (rule,) = parsed(f"-={url}")
+    made_of = url_of(rule.store, rule.places[0], rule.database)
+    (again,) = parsed(f"-={made_of}")
+    assert again.places == rule.places
+    assert again.database == rule.database
