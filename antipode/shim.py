@@ -11,13 +11,14 @@ from ._barrier.arguments import Names, names_of, one_of
 from ._barrier.barrier import Cancellable
 from ._barrier.contract import PRIMARY_KEY, Endpoint, Observation, Unreachable, following
 from ._barrier.decisions import PROMISE_GRACE_S, Pacer
-from ._barrier.floor import Floor, StaleRead
+from ._barrier.floor import Floor
 from ._barrier.moved import move, stays
 from ._barrier.places import Places
 from ._barrier.pools import Repeated, wait_first, wait_first_async
 from ._barrier.promise import record_seconds
 from ._barrier.reads import floor, record_shown, record_uncommitted
 from ._barrier.registry import register, shared_watcher, shims_of, unregister
+from ._barrier.served import StaleRead
 from ._barrier.shim import OnRead, ServerShim, Shim, stored_names
 from ._barrier.store import Barriers, ReadsFrom
 from ._lineage.codec import decode, encode

@@ -12,7 +12,7 @@ from antipode._lineage.unmet_errors import error_of
 from antipode._runtime.config import config
 
 from .decisions import Policies, Wait
-from .floor import Demand, demanded_in, leave
+from .demands import Demand, demanded_in, leave
 from .plan import ABSENT, absent_of, plan
 
 if TYPE_CHECKING:

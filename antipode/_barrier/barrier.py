@@ -21,9 +21,10 @@ from antipode._runtime.metrics import count, logger
 
 from .arguments import bounded, lineage_of, names_of, one_of, tell_of_stall
 from .decisions import Policies, Wait
-from .floor import Demand, leave, tell_of_unmet
+from .demands import Demand, leave
 from .plan import plan, tell_of_unknown_stores
 from .registry import primaries_of, shims_of
+from .served import tell_of_unmet
 from .waiter import Waiter, one_server, wait_async, wait_here
 from .watcher import CONNECT_S, LOOK_S
 

@@ -1,4 +1,4 @@
-"""What the next reads of a request must see, by datastore and by who asked for it."""
+"""A read that is held back until its server shows what demands want it to see."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ import math
 import time
 from typing import TYPE_CHECKING
 
-from antipode._lineage.unmet_errors import IncompleteLineage, UnmetError, error_of
-from antipode._lineage.write_id import Promise, WriteId
+from antipode._lineage.unmet_errors import UnmetError, error_of
 from antipode._runtime import observers
-from antipode._runtime.clock import SYSTEM_CLOCK, Allowance
-from antipode._runtime.metrics import count, log_seldom
+from antipode._runtime.clock import SYSTEM_CLOCK
+from antipode._runtime.metrics import log_seldom
 
 from .contract import Unreachable
 from .decisions import Pacer, Wait
+from .demands import LEAST_LOOK_S
+from .served import refused, serve
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
     from types import TracebackType
 
     from typing_extensions import Self
 
     from antipode._lineage.errors import StaleSnapshot
-    from antipode._lineage.write_id import Dependency
-    from antipode._request.scope import Scope
+    from antipode._lineage.write_id import Promise, WriteId
     from antipode._runtime.clock import Clock
 
     from .contract import Observation
-    from .decisions import Policies
+    from .demands import Demand
     from .hint import Hint
     from .places import Places
-    from .unmade import Awaited
+    from .served import StaleRead
     from .watcher import Watcher
 
     Observe = Callable[[float], Observation]
@@ -39,174 +39,11 @@ if TYPE_CHECKING:
 #: How many times as long a held read pauses while a watcher polls for it: that one may poll
 #: another server, which shows what is demanded later, or never.
 RARELY = 8
-#: Seconds that a poll gets although the time is up.
-LEAST_LOOK_S = 0.05
 #: Why a read does not wait though it has time.
 CROWDED = (
     "reads that wait hold half of the pool of %r, so that this one may not: wait before the "
     "connection is taken, or make the pool larger"
 )
-
-
-class Demand:
-    """What a barrier that was called wants the next reads of a datastore to see.
-
-    Attributes:
-        writes: to be visible.
-        promises: to be fulfilled; none where no shim of the datastore asks for them.
-        policies: by which outcomes are judged.
-        allowance: seconds for holding reads back.
-        automatic: whether no barrier was called: reads wait automatically.
-        raises: whether a read that is not shown all of it raises, instead of being answered.
-        moves: whether such a read may be made at the primary instead.
-        least_look_s: how long a poll may last although the time is up, in seconds.
-        awaited: what was left before a client was made.
-    """
-
-    awaited: tuple[Awaited, ...] = ()
-    automatic = False
-    raises = True
-    moves = False
-    least_look_s = LEAST_LOOK_S
-
-    def __init__(
-        self,
-        wanted: Iterable[Dependency],
-        *,
-        policies: Policies,
-        allowance: Allowance,
-        proved: Mapping[str, float] | None = None,
-    ) -> None:
-        """Demand *wanted*, which each of the servers *proved* showed at that time."""
-        self.wanted = frozenset(wanted)
-        self.writes = frozenset(each for each in self.wanted if isinstance(each, WriteId))
-        self.promises = frozenset(each for each in self.wanted if isinstance(each, Promise))
-        self.policies = policies
-        self.allowance = allowance
-        self._proved = dict(proved or {})
-
-    def prove(self, server: str, now_s: float) -> None:
-        """Note that *server* shows all of it."""
-        self._proved = {**self._proved, server: now_s}
-
-    def marked(self, error: UnmetError) -> UnmetError:
-        """The *error* of a read that is not shown all of it: where it may be made instead."""
-        error.at_primary = self.moves
-        return error
-
-    def meet(self) -> None:
-        """Note that a client reads where the demand was left before that was made."""
-        for each in self.awaited:
-            each.met = True
-
-    @property
-    def shown(self) -> bool:
-        """Whether some server showed all of it."""
-        return bool(self._proved)
-
-    def proved_s(self, server: str) -> float:
-        """When *server* showed all of it last; long ago where it never did."""
-        return self._proved.get(server, -math.inf)
-
-    def joined(self, later: Demand) -> Demand:
-        """Both; the later barrier's time and policies hold."""
-        both = self._proved.keys() & later._proved.keys()
-        joined = Demand(
-            self.wanted | later.wanted,
-            policies=later.policies,
-            allowance=later.allowance,
-            proved={each: min(self._proved[each], later._proved[each]) for each in both},
-        )
-        joined.awaited = (*self.awaited, *later.awaited)
-        return joined
-
-    def branched(self, own: Collection[str]) -> Demand | None:
-        """The same for a branch that fulfils the promises of the ids *own* itself."""
-        left = self.wanted - {each for each in self.promises if each.id in own}
-        branched = Demand(
-            left, policies=self.policies, allowance=self.allowance, proved=self._proved
-        )
-        branched.awaited = self.awaited
-        return branched
-
-
-class Demands:
-    """The demands of one request, by datastore and by who asked. Never changed."""
-
-    def __init__(self, of: Mapping[tuple[str, bool], Demand]) -> None:
-        """Keep *of*: by datastore, and whether the demand is automatic."""
-        self.of = of
-
-    def joined(self, later: Demands) -> Demands:
-        """Both: reads wait for *later* on top of these."""
-        both = dict(self.of)
-        for key, demand in later.of.items():
-            held = both.get(key)
-            both[key] = demand if held is None else held.joined(demand)
-        return Demands(both)
-
-    def branched(self, own: frozenset[str]) -> Demands:
-        """These for a branch that fulfils the promises of the ids *own* itself."""
-        branched = ((key, demand.branched(own)) for key, demand in self.of.items())
-        return Demands({key: demand for key, demand in branched if demand is not None})
-
-    def ended(self) -> None:
-        """The request is over: report floors that waited for a client which never read."""
-        for demand in self.of.values():
-            for each in demand.awaited:
-                each.ended()
-
-
-def leave(scope: Scope, datastore: str, demand: Demand) -> None:
-    """Make the next reads of *datastore* wait for *demand*, on top of what they wait for."""
-    scope.attach(Demands, Demands({(datastore, demand.automatic): demand}))
-
-
-def demanded_in(scope: Scope, datastore: str, *, automatic: bool = False) -> Demand | None:
-    """What barriers that were called, or *automatic* ones, demand of reads; None when nothing."""
-    attached = scope.attached
-    if not attached:  # As for most reads.
-        return None
-    demands = attached.get(Demands)
-    return demands.of.get((datastore, automatic)) if isinstance(demands, Demands) else None
-
-
-class StaleRead:
-    """What a read is counted for once it is answered: it may be stale.
-
-    A client that knows when its reads are answered gives one to :func:`floor` and says so with
-    :meth:`answered`. A read that raises instead was served to nobody, and is not counted.
-    """
-
-    __slots__ = ("_served",)
-
-    def __init__(self) -> None:
-        """Nothing so far."""
-        self._served: dict[str, UnmetError | StaleSnapshot] | None = None
-
-    def serve(self, datastore: str, error: UnmetError | StaleSnapshot) -> None:
-        """Note that a read of *datastore* may go although *error* says it is stale.
-
-        Once for each datastore, however many attempts the client makes.
-        """
-        if self._served is None:
-            self._served = {}
-        self._served.setdefault(datastore, error)
-
-    def __bool__(self) -> bool:
-        """Whether there is anything to count."""
-        return self._served is not None
-
-    def answered(self) -> None:
-        """Count it: the reply has begun, and is no error. Idempotent."""
-        if self._served is not None:
-            served, self._served = self._served, None
-            for datastore, error in served.items():
-                serve(datastore, error)
-
-    def failed(self) -> None:
-        """Forget it: the read raised, or another one begins."""
-        self._served = None
 
 
 class Floor:
@@ -600,32 +437,6 @@ class HeldRead:
         self._end()
         if self._placed and self._places is not None:
             self._places.give_back()
-
-
-def serve(datastore: str, error: UnmetError | StaleSnapshot) -> None:
-    """Say that a read of *datastore* is answered although *error* says that it is stale."""
-    count("served_stale", datastore)
-    observers.telemetry.served(datastore, error.code)
-    message = "a read of %r was answered although its request depends on more: %s"
-    log_seldom("served_stale", datastore, message, datastore, error)
-
-
-def refused(error: UnmetError) -> UnmetError:
-    """The *error* that ends a read, logged; not where the read may be made at the primary."""
-    if not error.at_primary:
-        tell_of_unmet("read", error)
-    return error
-
-
-def tell_of_unmet(what: str, error: UnmetError) -> None:
-    """Log what a ``barrier`` or ``read`` did not get: each datastore and outcome now and then."""
-    found = {(each.write.datastore, each.status.value) for each in error.unmet}
-    if isinstance(error, IncompleteLineage):
-        found |= {(mark.subject, mark.reason) for mark in error.result.incomplete}
-    message = "a %s did not see all that it depends on in %r (%s). It ended with %s: %s"
-    for datastore, outcome in sorted(found):
-        told = what, datastore, outcome, error.code, error
-        log_seldom(f"unmet_{outcome}", datastore, message, *told)
 
 
 def _error_of(wait: Wait, now_s: float) -> UnmetError | None:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from .contract import Observation
     from .decisions import Wait
-    from .floor import Demand, Floor
+    from .demands import Demand
+    from .floor import Floor
     from .places import Places
     from .store import Store
 

@@ -10,8 +10,10 @@ from antipode._request.recording import unscoped
 from antipode._runtime import observers
 
 from .automatic import applies, demand_of
-from .floor import Floor, demanded_in, refused, serve
+from .demands import demanded_in
+from .floor import Floor
 from .plan import tell_of_unknown_stores
+from .served import refused, serve
 
 if TYPE_CHECKING:
     from antipode._lineage.unmet_errors import UnmetError
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from antipode._request.scope import Scope
 
     from .automatic import AutomaticDemand
-    from .floor import StaleRead
+    from .served import StaleRead
     from .store import Store
 
 

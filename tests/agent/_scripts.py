@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import antipode
 import antipode.shim
 from antipode import AntipodeError, Lineage, Status
-from antipode._barrier.floor import demanded_in
+from antipode._barrier.demands import demanded_in
 from antipode._lineage.shortening import holdable
 from antipode._request.context import scope_in
 from antipode._request.lineage_text import encode_bounded

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from antipode._barrier.decisions import Policies
-from antipode._barrier.floor import Demand, demanded_in, leave
+from antipode._barrier.demands import Demand, demanded_in, leave
 from antipode._runtime.clock import Allowance
 from antipode.shim import SYSTEM_CLOCK, Floor
 
