@@ -17,7 +17,7 @@ from .config import config
 from .datastores import described, is_own, named, rule_for, taken, unnamed
 from .imports import forget, when_imported
 from .metrics import log_once
-from .ruled import NOT_OURS, follow, matched, rules_for, twin_of, unfollow
+from .ruled import NOT_OURS, follow, matched, nearest_to, rules_for, unfollow
 from .switch import is_disabled
 from .unnamed import tell_of_unnamed
 
@@ -257,8 +257,8 @@ class ProcessWide:
                 return
             unnamed(client, where)
             if rules and found:
-                twin = twin_of(self._store, found[0], database, peer)
-                tell_of_unnamed(self._store, found[0], database, twin)
+                nearest = nearest_to(self._store, found[0], database, peer)
+                tell_of_unnamed(self._store, found[0], database, nearest)
         except Exception as error:  # noqa: BLE001 - the application makes its client
             message = "a client of %s is not instrumented: %s: %s"
             log_once("process_wide", where, None, message, where, type(error).__name__, error)

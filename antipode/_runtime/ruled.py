@@ -21,7 +21,7 @@ _followed: dict[str, tuple[Rule, ...]] = {}
 #: The rules by which a client was instrumented.
 _matched: set[Rule] = set()
 #: The rules whose clients reached an address, of a store.
-_peers: dict[tuple[str, Place], Rule] = {}
+_peers: dict[tuple[str, Place], tuple[Rule, ...]] = {}
 _MOST_PEERS = 1_000
 
 
@@ -60,24 +60,31 @@ def matched(rule: Rule, peer: Place | None) -> None:
     """Note that a client is instrumented by *rule*, and its server's address where it is known."""
     _matched.add(rule)
     if peer is not None and len(_peers) < _MOST_PEERS:
-        _peers[rule.store, peer] = rule
+        known = _peers.get((rule.store, peer), ())
+        if rule not in known:
+            _peers[rule.store, peer] = (*known, rule)
 
 
-def twin_of(store: str, place: Place, database: str | None, peer: Place | None) -> str | None:
-    """The datastore that a rule names at the address *peer*, by another name than *place*.
+def nearest_to(
+    store: str, place: Place, database: str | None, peer: Place | None
+) -> tuple[Rule, bool] | None:
+    """The rule for the server of a client that none is for, and whether it is for its database.
 
-    Nothing is resolved: a client of that rule was connected there.
+    One that is names the server otherwise than *place*. Nothing is resolved: a client of that rule
+    was connected to *peer*.
     """
-    if peer is None:
-        return None
-    there = [rule for rule in rules_for(store) if peer in rule.places]
-    if (known := _peers.get((store, peer))) is not None:
-        there.append(known)
-    for rule in there:
-        same = rule.database in (None, database) and rule.datastore != NOT_OURS
-        if same and place not in rule.places:
-            return rule.datastore
-    return None
+    there = [
+        rule
+        for rule in rules_for(store)
+        if place in rule.places or (peer is not None and peer in rule.places)
+    ]
+    if peer is not None:
+        there += _peers.get((store, peer), ())
+    ours = [rule for rule in there if rule.datastore != NOT_OURS]
+    same = [rule for rule in ours if rule.database in (None, database)]
+    if same:
+        return same[0], True
+    return (ours[0], False) if ours else None
 
 
 def applied(store: str) -> bool:

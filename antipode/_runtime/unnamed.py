@@ -9,8 +9,9 @@ from .datastores import described
 from .metrics import count, log_once
 
 if TYPE_CHECKING:
-    from .datastores import Place
+    from .datastores import Place, Rule
 
+_WITHIN = {"redis": "database", "rabbitmq": "virtual host"}
 _SCHEMES = {"rabbitmq": "amqp", "activemq": "stomp"}
 #: Whose sockets are an option of a URL.
 _SOCKETS = {"mysql": "mysql://localhost{}?unix_socket={}", "postgresql": "postgresql://{}?host={}"}
@@ -37,21 +38,37 @@ def _at(host: str, port: int) -> str:
     return f"{name}:{port}" if port else name
 
 
-def tell_of_unnamed(store: str, place: Place, database: str | None, twin: str | None) -> None:
+def tell_of_unnamed(
+    store: str, place: Place, database: str | None, nearest: tuple[Rule, bool] | None
+) -> None:
     """Count a client that no rule names, and warn of its address once.
 
     Args:
         store: of the client.
         place: its address, as it was given.
         database: its number, schema or virtual host; None where it is not known.
-        twin: the name of the rule for another address of the same server; None where none is known.
+        nearest: a rule for the same server, and whether it is for this database, too; None where
+            none is known.
     """
     count("unnamed_client", store)
     where, url = described(store, place, database), url_of(store, place, database)
-    known = "" if twin is None else f" This server is {twin!r} under another name of its host."
+    known, name = _known(store, database, nearest)
     message = (
         "no rule names %s: what its clients write is in no lineage, and their reads wait for "
         "nothing.%s Add %s=%s to ANTIPODE_DATASTORES (?reads_from=replica for a replica), or "
         "-=%s where it is no datastore of yours"
     )
-    log_once("unnamed_client", store, where, message, where, known, twin or "NAME", url, url)
+    log_once("unnamed_client", store, where, message, where, known, name, url, url)
+
+
+def _known(store: str, database: str | None, nearest: tuple[Rule, bool] | None) -> tuple[str, str]:
+    """What is known of the server, and the name for the entry to add."""
+    if nearest is None:
+        return "", "NAME"
+    rule, same = nearest
+    if same:
+        return f" This server is {rule.datastore!r} under another name of its host.", rule.datastore
+    within = _WITHIN.get(store, "database")
+    here = "none that is known" if database is None else repr(database)
+    there = f"{within} {rule.database!r} of this server"
+    return f" {rule.datastore!r} is {there}, and this client's is {here}.", "NAME"

@@ -101,7 +101,24 @@ def test_two_names_of_one_server_are_reported_and_not_merged(
     assert "is 'cache' under another name" in first
     assert "cache=redis://cache.alias:6379/1" in first
     assert "docs=redis://docs.alias:6379/1" in second
+    assert "'feed' is database '0' of this server, and this client's is '1'" in third
+    assert "another name" not in third
     assert "NAME=redis://10.0.0.9:6379/1" in third
+
+
+def test_two_databases_of_one_server_are_told_apart(
+    made: Callable[..., list[str]], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of two rules whose clients were connected there, the one for the client's own database."""
+    antipode.configure(datastores="feed=redis://cache/1, jobs=redis://other/1, rest=redis://rest/2")
+    server = place_of("10.0.0.5", 6379)
+    assert made("cache", peer=server) == ["feed"]
+    assert made("other", peer=server) == ["jobs"]
+    assert made("alias", peer=server) == []
+    assert made("rest") == []
+    first, second = [each.getMessage() for each in caplog.records if each.name == "antipode"]
+    assert "is 'feed' under another name of its host" in first
+    assert "'rest' is database '2' of this server, and this client's is '1'" in second
 
 
 def test_rules_without_clients_are_known(made: Callable[..., list[str]]) -> None:
