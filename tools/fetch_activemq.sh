@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Fetch ActiveMQ Classic, under the Apache License 2.0, by Maven: its archive of binaries. It needs Java
 # to run, and no more than that; nothing is installed.
-# Usage: fetch_activemq.sh <folder>; afterwards <folder>/activemq/bin/activemq.jar is the server, and
+# Usage: fetch_activemq.sh [<folder>], by default .stores; afterwards <folder>/activemq/bin/activemq.jar is the server, and
 # <folder>/bin/activemq.jar leads there. Quick when it is there.
 set -euo pipefail
 
 version=5.18.3
 hash=943381aa6d340707de6c42eadbf7b41b7fdf93df604156d972d50c4da783544f
-folder=$(mkdir -p "$1/bin" && cd "$1" && pwd)
+folder=${1:-.stores}
+folder=$(mkdir -p "$folder/bin" && cd "$folder" && pwd)
 root=$folder/activemq
 if [[ -f $root/bin/activemq.jar && -e $folder/bin/activemq.jar ]]; then
     exit 0

@@ -8,6 +8,7 @@
 # <folder>/opentelemetry-cpp/usr. Quick when it is there.
 set -euo pipefail
 
+[[ $# == 2 ]] || { echo "usage: $0 <folder> <program>; the head of this file lists them" >&2 && exit 2; }
 folder=$(mkdir -p "$1" && cd "$1" && pwd)
 program=$2
 # Where its package has it, and what it does not find by itself, as the wrapper below writes it.

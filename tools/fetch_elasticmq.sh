@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Fetch ElasticMQ, an SQS-like server under the Apache License 2.0, and what it needs, by Maven. It needs
 # Java to run, and no more than that; nothing is installed.
-# Usage: fetch_elasticmq.sh <folder>; afterwards <folder>/bin/elasticmq is the server, which takes options
+# Usage: fetch_elasticmq.sh [<folder>], by default .stores; afterwards <folder>/bin/elasticmq is the server, which takes options
 # of the JVM. Quick when it is there.
 set -euo pipefail
 
 version=1.6.11
-folder=$(mkdir -p "$1/bin" && cd "$1" && pwd)
+folder=${1:-.stores}
+folder=$(mkdir -p "$folder/bin" && cd "$folder" && pwd)
 root=$folder/elasticmq
 server=$folder/bin/elasticmq
 if [[ -f $root/elasticmq-server_2.13-$version.jar && -x $server ]]; then

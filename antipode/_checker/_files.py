@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ._history import READ, RECEIVE, SEND, WRITE, History, HistoryError, Operation
@@ -12,7 +14,6 @@ from ._partial import known
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
     from ._history import Progress
 
@@ -28,7 +29,7 @@ class _LineError(ValueError):
 
 
 def load(
-    paths: Iterable[Path],
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     *,
     memory_limit_mib: int | None = None,
     progress: Progress | None = None,
@@ -38,7 +39,7 @@ def load(
     Each file is a part of one history. The operations of a process are in one part.
 
     Args:
-        paths: where to read.
+        paths: where to read: one path or several.
         memory_limit_mib: how much memory this process may have, in MiB; None for any.
         progress: hears how many operations were read.
 
@@ -56,15 +57,14 @@ def load(
     return History(kept, parts.initial, len(parts.operations) - len(kept))
 
 
-def save(history: History, path: Path) -> None:
+def save(history: History, path: str | os.PathLike[str]) -> None:
     """Write *history* as one part, to the file *path*.
 
     Raises:
         OSError: it cannot be written.
     """
-    with path.open("w", encoding="utf-8") as file:
-        for line in _lines(history):
-            file.write(f"{json.dumps(line)}\n")
+    with Path(path).open("w", encoding="utf-8") as file:
+        file.writelines(f"{json.dumps(line)}\n" for line in _lines(history))
 
 
 def _lines(history: History) -> Iterator[dict[str, Any]]:
@@ -85,9 +85,12 @@ def _lines(history: History) -> Iterator[dict[str, Any]]:
     yield {"kind": "end", "operations": len(history.operations)}
 
 
-def _files(paths: Iterable[Path]) -> list[Path]:
+def _files(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+) -> list[Path]:
     found: dict[Path, Path] = {}
-    for path in paths:
+    given = [paths] if isinstance(paths, (str, os.PathLike)) else paths
+    for path in map(Path, given):
         inside = sorted(path.rglob(f"*{SUFFIX}")) if path.is_dir() else [path]
         if not inside:
             raise HistoryError(f"{path} has no {SUFFIX} file in it")

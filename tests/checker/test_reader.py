@@ -146,6 +146,15 @@ def test_a_process_is_in_one_part(tmp_path: Path) -> None:
     assert len(load([one, one, tmp_path / "a.jsonl"]).operations) == 1
 
 
+def test_paths_may_be_texts(tmp_path: Path) -> None:
+    """One path or several, as texts or paths, are read and written alike."""
+    path = saved(tmp_path, FIRST + WRITE + end(1))
+    read = load([path])
+    assert load(str(path)).operations == load(path).operations == load([str(path)]).operations
+    save(read, str(path))
+    assert load(str(path)).operations == read.operations
+
+
 def test_a_folder_without_histories_is_refused(tmp_path: Path) -> None:
     """Nothing recorded is no ``ok``."""
     with pytest.raises(HistoryError, match=r"has no \.jsonl file in it"):

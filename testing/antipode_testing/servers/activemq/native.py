@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from antipode_testing._address import ReservedPort
 
-INSTALL = "tools/fetch_activemq.sh"
+INSTALL = "tools/fetch_activemq.sh .stores"
 #: Where clients connect by STOMP, and where brokers do by OpenWire.
 PORTS = ("client", "openwire")
 START_TIMEOUT_S = 90.0

@@ -11,7 +11,7 @@ from antipode_testing.servers.server import NativeServer, make_directory, probe,
 if TYPE_CHECKING:
     from antipode_testing._address import Address, ReservedPort
 
-INSTALL = "tools/fetch_seaweedfs.sh"
+INSTALL = "tools/fetch_seaweedfs.sh .stores"
 #: Where clients connect by S3, and what the parts of a server talk to each other by.
 PORTS = {
     "client": "s3.port",
