@@ -52,10 +52,12 @@ class Barrier:
         wanted: its plan, or what that would be without a dry run.
         dry: whether it waits for nothing because of a dry run.
         checks: whether it is a check.
+        hasty: whether it ends as soon as no server is there: its caller has another way to go.
         site: who called, where a dry run wants to know.
     """
 
     checks = False
+    hasty = False
     site: FrameType | None = None
 
     def __init__(
@@ -222,7 +224,7 @@ class Barrier:
 
     def waiter(self, notify: Callable[[], None], *, once: bool = False) -> Waiter:
         """What connects this barrier to the watchers."""
-        return Waiter(self.wait, notify, clock=self._clock, once=once)
+        return Waiter(self.wait, notify, clock=self._clock, once=once, hasty=self.hasty)
 
     @property
     def left_s(self) -> float:
@@ -368,7 +370,7 @@ def barrier(
         on_incomplete=on_incomplete,
         mode=mode,
     )
-    _run(call, threading.Event())
+    run_here(call, threading.Event())
     return call.conclude()
 
 
@@ -382,7 +384,7 @@ def _position(datastore: str, fence: Fence) -> frozenset[WriteId]:
         return frozenset()
 
 
-def _run(call: Barrier, finished: threading.Event, *, once: bool = False) -> None:
+def run_here(call: Barrier, finished: threading.Event, *, once: bool = False) -> None:
     """Wait in this thread until the barrier is finished or *finished* is set."""
     if comparison := call.comparison():
         compared = threading.Event()
@@ -423,11 +425,11 @@ async def barrier_async(
         on_incomplete=on_incomplete,
         mode=mode,
     )
-    await _run_async(call)
+    await run_async(call)
     return call.conclude()
 
 
-async def _run_async(call: Barrier, *, once: bool = False) -> None:
+async def run_async(call: Barrier, *, once: bool = False) -> None:
     import asyncio
 
     if comparison := call.comparison():
@@ -486,7 +488,7 @@ def barrier_callback(
 
     @observers.traced("barrier")
     def wait() -> BarrierResult | None:
-        _run(call, finished)
+        run_here(call, finished)
         return None if handle.cancelled else call.conclude()
 
     def run() -> None:
@@ -530,7 +532,7 @@ def check(
     """
     call = _looking(lineage, only, exclude)
     if refresh:
-        _run(call, threading.Event(), once=True)
+        run_here(call, threading.Event(), once=True)
     else:
         call.waiter(lambda: None).recall()
     return call.conclude()
@@ -547,7 +549,7 @@ async def check_async(
     """The asyncio twin of :func:`check`."""
     call = _looking(lineage, only, exclude)
     if refresh:
-        await _run_async(call, once=True)
+        await run_async(call, once=True)
     else:
         call.waiter(lambda: None).recall()
     return call.conclude()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -153,3 +154,33 @@ class Endpoint(ABC):
 
 class Unreachable(Exception):  # noqa: N818 - the name is fixed by the specification
     """A poll failed in a way that a later poll may not: refused, reset, timed out, loading."""
+
+
+#: How clients word it where they keep no error of the system's.
+_NOBODY = (
+    "connection refused",
+    "could not translate host name",
+    "failed to resolve host",
+    "name or service not known",
+    "no address associated with hostname",
+)
+_MOST_CAUSES = 10
+
+
+def is_absent(error: BaseException) -> bool:
+    """Whether *error* says that no server is there: refused, or a host or socket without address.
+
+    A client that has another way to go then takes it at once. Errors name the system's own as
+    their cause, or in their text.
+    """
+    found: BaseException | None = error
+    for _ in range(_MOST_CAUSES):
+        if found is None:
+            return False
+        if isinstance(found, (ConnectionRefusedError, FileNotFoundError, socket.gaierror)):
+            return True
+        text = str(found).lower()
+        if any(each in text for each in _NOBODY):
+            return True
+        found = found.__cause__ or found.__context__
+    return False

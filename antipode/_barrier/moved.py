@@ -15,15 +15,16 @@ if TYPE_CHECKING:
     from antipode._lineage.unmet_errors import UnmetError
     from antipode._runtime.clock import Clock
 
-#: Seconds after which a request that goes on asks the replica again.
+#: Seconds after which a request that goes on may ask whether it can go back to the replica, each
+#: time.
 LONG_S = 30.0
 
 
 class Moved:
     """What moved the reads of one request, and when, by datastore. Never changed."""
 
-    def __init__(self, of: Mapping[str, tuple[float, BarrierResult]]) -> None:
-        """Keep *of*."""
+    def __init__(self, of: Mapping[str, tuple[float, BarrierResult] | None]) -> None:
+        """Keep *of*; None where they went back."""
         self.of = of
 
     def joined(self, later: Moved) -> Moved:
@@ -51,20 +52,33 @@ def move(datastore: str, result: BarrierResult, *, clock: Clock = SYSTEM_CLOCK) 
         held.attach(Moved, Moved({datastore: (clock.monotonic(), result)}))
 
 
-def stays(datastore: str, *, clock: Clock = SYSTEM_CLOCK) -> UnmetError | None:
+def go_back(datastore: str) -> None:
+    """Have the reads of *datastore* by this request be made at the replica again."""
+    if (held := scope_in()) is not None:
+        held.attach(Moved, Moved({datastore: None}))
+
+
+def stays(datastore: str) -> UnmetError | None:
     """Why the next read of *datastore* by this request is made at the primary; None: it is not.
 
     What was read there may be newer than what moved it: a request that went back to the replica as
     soon as that one shows the cause could go back in time.
     """
+    if (found := _moved(datastore)) is None or (error := error_of(found[1])) is None:
+        return None
+    error.at_primary = True
+    return error
+
+
+def is_long(datastore: str, *, clock: Clock = SYSTEM_CLOCK) -> BarrierResult | None:
+    """What moved the reads of *datastore*, where that is so long ago that they may go back."""
+    found = _moved(datastore)
+    return None if found is None or clock.monotonic() - found[0] <= LONG_S else found[1]
+
+
+def _moved(datastore: str) -> tuple[float, BarrierResult] | None:
     held = scope_in()
     if held is None or not (attached := held.attached):
         return None
     moved = attached.get(Moved)
-    if not isinstance(moved, Moved) or (found := moved.of.get(datastore)) is None:
-        return None
-    since_s, result = found
-    if clock.monotonic() - since_s > LONG_S or (error := error_of(result)) is None:
-        return None
-    error.at_primary = True
-    return error
+    return moved.of.get(datastore) if isinstance(moved, Moved) else None

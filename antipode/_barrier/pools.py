@@ -129,7 +129,8 @@ def wait_first(shim: Store, *, own: Collection[str] = ()) -> None:
     """Wait until the library's own connection shows what the next read of *shim* must see.
 
     For a client that is about to take a connection from its pool. It decides nothing: whatever is
-    not shown when the time is up, the connection that reads is asked for.
+    not shown when the time is up, or where no server is there, the connection that reads is asked
+    for.
 
     Args:
         shim: of the client.
@@ -138,7 +139,7 @@ def wait_first(shim: Store, *, own: Collection[str] = ()) -> None:
     for held, demand, wait in _first(shim, own):
         finished = threading.Event()
         with _spending(held, demand, wait):
-            wait_here(Waiter(wait, finished.set, clock=shim.clock), finished)
+            wait_here(_waiter(wait, shim, finished.set), finished)
 
 
 async def wait_first_async(shim: Store, *, own: Collection[str] = ()) -> None:
@@ -149,7 +150,7 @@ async def wait_first_async(shim: Store, *, own: Collection[str] = ()) -> None:
 
 
 def _waiter(wait: Wait, shim: Store, notify: Callable[[], None]) -> Waiter:
-    return Waiter(wait, notify, clock=shim.clock)
+    return Waiter(wait, notify, clock=shim.clock, hasty=True)
 
 
 def _first(shim: Store, own: Collection[str]) -> Iterator[tuple[Floor, Demand, Wait]]:

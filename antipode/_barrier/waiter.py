@@ -32,7 +32,13 @@ class Waiter:
     """
 
     def __init__(
-        self, wait: Wait, notify: Callable[[], None], *, clock: Clock, once: bool = False
+        self,
+        wait: Wait,
+        notify: Callable[[], None],
+        *,
+        clock: Clock,
+        once: bool = False,
+        hasty: bool = False,
     ) -> None:
         """Call *notify*, from any thread, when *wait* is finished.
 
@@ -41,12 +47,14 @@ class Waiter:
             notify: called once.
             clock: of the ``now_s`` that *wait* gets.
             once: be content with one poll of each datastore.
+            hasty: end as soon as no server is there: who waits has another way to go.
         """
         self.since_s = wait.started_s
         self._wait = wait
         self._notify = notify
         self._clock = clock
         self._once = once
+        self._hasty = hasty
         self._lock = threading.Lock()
         self._looked: set[str] = set()
         self._over = False
@@ -65,6 +73,8 @@ class Waiter:
     @property
     def finished(self) -> bool:
         """Whether there is nothing more to wait for."""
+        if self._hasty and any(self._watchers[each].absent for each in self._wait.pending):
+            return True
         if self._once:  # Even if it cannot succeed any more: the caller asks what is visible.
             return self._looked.issuperset(self._wait.pending)
         return self._wait.finished

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import weakref
@@ -11,10 +12,10 @@ from typing import TYPE_CHECKING, Protocol
 from antipode._lineage.outcomes import Status
 from antipode._lineage.write_id import Promise
 from antipode._runtime.clock import SYSTEM_CLOCK, NoThread
-from antipode._runtime.metrics import count, logger
+from antipode._runtime.metrics import count, log_seldom, logger
 from antipode._runtime.wake import Wake
 
-from .contract import PRIMARY_KEY, Observation, Unreachable
+from .contract import PRIMARY_KEY, Observation, Unreachable, is_absent
 from .decisions import MOST_POLL_S, Pacer
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ LOOK_S = MOST_POLL_S
 CONNECT_S = 5.0
 #: The longest pause at a server that ends it; what it cannot push is polled then.
 SLICE_S = 1.0
+#: Seconds for which nobody who is in a hurry asks again where no server was.
+ABSENT_S = 1.0
 #: Seconds for which a server that did not know a log is taken not to know it.
 UNKNOWN_S = 30.0
 #: Writes of unknown logs that are remembered: the names of logs come from outside.
@@ -182,6 +185,7 @@ class Watcher:
         self._knowledge = Knowledge()
         self._pacer = Pacer()
         self._away = ""
+        self._absent_s = -math.inf
         self.wake = Wake()
 
     def subscribe(self, subscriber: Subscriber) -> None:
@@ -231,6 +235,11 @@ class Watcher:
     def away(self) -> str:
         """Why the last poll failed; empty where it did not."""
         return self._away
+
+    @property
+    def absent(self) -> bool:
+        """Whether no server was there a moment ago: refused, or its name has no address."""
+        return self.clock.monotonic() - self._absent_s < ABSENT_S
 
     def try_look(self, wanted: Collection[Dependency], timeout_s: float) -> Observation | None:
         """Poll from the caller's thread; None when the watcher has to.
@@ -311,11 +320,25 @@ class Watcher:
             observation = _observed(self._endpoint, wanted, deadline_s, self.clock)
         except BaseException as error:
             self._away = why(error) if isinstance(error, Unreachable) else ""
+            self._note_absence(error)
             self._drop_endpoint()
             raise
         self._away = ""
+        self._absent_s = -math.inf
         self._knowledge.learn(observation, self.clock.monotonic())
         return observation
+
+    def _note_absence(self, error: BaseException) -> None:
+        """Know, and log once while it lasts, that no server is there."""
+        if not (isinstance(error, Unreachable) and is_absent(error)):
+            self._absent_s = -math.inf
+            return
+        known, self._absent_s = self._absent_s, self.clock.monotonic()
+        if known == -math.inf:
+            message = "no server of %r is there, and reads that can go elsewhere do not wait: %s"
+            log_seldom(
+                "absent_server", self._shim.datastore, message, self._shim.datastore, why(error)
+            )
 
     def _drop_endpoint(self) -> None:
         endpoint, self._endpoint = self._endpoint, None

@@ -13,7 +13,7 @@ import pytest
 
 import antipode
 from antipode import Lineage, Status, UnknownDatastore, WriteId
-from antipode._barrier.barrier import Barrier, _run
+from antipode._barrier.barrier import Barrier, run_here
 from antipode._barrier.watcher import CONNECT_S, LOOK_S
 from antipode.shim import Unreachable
 from antipode_testing import wait_until
@@ -171,7 +171,7 @@ def test_what_a_look_took_is_not_waited_for_again(
 ) -> None:
     """A barrier's thread that looks itself at a frozen server ends by the deadline all the same."""
     finished = Finished()
-    _run(Barrier(LINEAGE, timeout=timeout, clock=frozen), finished)
+    run_here(Barrier(LINEAGE, timeout=timeout, clock=frozen), finished)
     assert finished.waits == [left_s]
 
 
