@@ -140,7 +140,7 @@ def test_table_2_of_sql(store: Any, key: str) -> None:
     (row,) = store.topology.execute("SELECT HEX(_ap) AS h FROM app.antipode_kv WHERE k = %s", key)
     shown = [line.split()[0] for line in block("MySQL and MariaDB").splitlines()[1:]]
     assert row["h"] == "".join(shown)
-    assert len(row["h"]) == 2 * promised("MySQL", "Table 2: ")
+    assert len(row["h"]) == 2 * promised("MySQL", "explicit API: ")
     expression = block("MySQL and MariaDB").splitlines()[1].split(None, 1)[1]
     (digest,) = store.topology.execute(f"SELECT HEX({expression}) AS h")
     assert digest["h"] == shown[0]
@@ -204,7 +204,7 @@ def test_table_2_of_postgresql(antipode_postgresql: PostgreSQLTopology) -> None:
         with psycopg.connect(antipode_postgresql.url()) as plain:
             text, digest = plain.execute(question, ("post:1",)).fetchone() or ("", 0)
     assert text == STORED
-    assert len(text) + digest == promised("PostgreSQL", "Table 2: ")
+    assert len(text) + digest == promised("PostgreSQL", "explicit API: ")
 
 
 @pytest.mark.parametrize("store", over("mongodb"), indirect=True)
@@ -214,7 +214,7 @@ def test_mongodb(store: Any, key: str, antipode_mongodb: MongoDBTopology) -> Non
         stored = plain.xcy.posts.find_one({"_id": key})
     shown = document(block("MongoDB"))
     assert stored == {**shown, "_id": key, "value": b"hello"}
-    assert store.beside(key) == promised("MongoDB", "Table 2: ")
+    assert store.beside(key) == promised("MongoDB", "explicit API: ")
     shown = document(block("MongoDB", 1))
     with both(antipode_mongodb) as held:
         held.write(lambda: held.posts.insert_one({"_id": 1, "text": "hello"}), ORDER)
