@@ -21,7 +21,9 @@ PAGES = sorted(
     ]
 )
 #: Words of the specification and of the project, which a reader of these pages does not know.
-HOUSE_WORDS = re.compile(r"\bTable 2\b|\bfloors?\b|\bcovering\b|\bbeside\b|passed unseen", re.I)
+HOUSE_WORDS = re.compile(
+    r"\bTable 2\b|\bfloors?\b|\bcovering\b|\bbeside\b|passed unseen", re.IGNORECASE
+)
 FENCE = re.compile(r"^( *)(```+).*?^\1\2 *$", re.DOTALL | re.MULTILINE)
 INLINE = re.compile(r"`[^`\n]+`|\]\([^)]*\)|<!--.*?-->")
 
