@@ -22,6 +22,7 @@ from ._barrier.served import StaleRead
 from ._barrier.shim import OnRead, ServerShim, Shim, stored_names
 from ._barrier.store import Barriers, ReadsFrom
 from ._lineage.codec import decode, encode
+from ._lineage.errors import ServerName
 from ._lineage.outcomes import Outcome
 from ._lineage.unmet_errors import error_of
 from ._lineage.write_id import Incomplete
@@ -91,6 +92,7 @@ __all__ = [
     "Repeated",
     "Rule",
     "Scope",
+    "ServerName",
     "ServerShim",
     "Shim",
     "StaleRead",

@@ -252,7 +252,8 @@ class Barrier:
             for name in unmade:
                 tell_of_unmade(name)
         error = error_of(result)
-        count("barrier_ok" if error is None else f"barrier_{error.code}")
+        if not self.hasty:  # That its caller goes another way is no failure of a barrier.
+            count("barrier_ok" if error is None else f"barrier_{error.code}")
         if error is not None and self._policies.on_unmet == "raise":
             tell_of_unmet("barrier", error)  # What is returned is its caller's to use.
             raise error

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from antipode._lineage.errors import StaleSnapshot
+    from antipode._lineage.errors import ServerName, StaleSnapshot
     from antipode._lineage.write_id import Promise, WriteId
     from antipode._runtime.clock import Clock
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .hint import Hint
     from .places import Places
     from .served import StaleRead
+    from .store import Store
     from .watcher import Watcher
 
     Observe = Callable[[float], Observation]
@@ -75,6 +76,7 @@ class Floor:
         flaw: UnmetError | None = None,
         raises: bool = False,
         stale: StaleRead | None = None,
+        store: Store | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         """Hold a read back for *demands*.
@@ -86,7 +88,8 @@ class Floor:
             raises: whether a read that was shown all the rest raises *flaw*, instead of being
                 answered.
             stale: counts it once it is answered; None: it is counted where it is let go.
-            clock: what time it is.
+            store: whose client reads.
+            clock: what time it is, without *store*.
         """
         self.datastore = datastore
         self.demands = demands
@@ -95,7 +98,8 @@ class Floor:
         self.served = self.counted = False
         self._flaw, self._raises = flaw, raises
         self._stale = stale
-        self._clock = clock
+        self._store = store
+        self._clock = clock if store is None else store.clock
         for each in demands:
             if each.awaited:
                 each.meet()
@@ -146,9 +150,15 @@ class Floor:
             UnmetError: it is not: it depends on what no poll can show.
         """
         if self._flaw is not None:
+            self._flaw.server = self._server
             if self._raises:
                 raise refused(self._flaw)
             self._count(self._flaw)
+
+    @property
+    def _server(self) -> ServerName | None:
+        """Where its client reads."""
+        return None if self._store is None else self._store.server_name
 
     def wait_for(self, demand: Demand, *, is_over: bool = False) -> Wait:
         """A wait for *demand* that begins now, or *is_over* now."""
@@ -171,7 +181,7 @@ class Floor:
         wait.record(self.datastore, observation, now_s)
         if not wait.finished and now_s < wait.deadline_s:
             return False
-        if (error := _error_of(wait, now_s)) is not None:
+        if (error := self._error_of(demand, wait, now_s)) is not None:
             self._fail(demand, error)
         else:
             demand.prove(observation.server, now_s)
@@ -213,6 +223,7 @@ class Floor:
             called and not shows(Floor(self.datastore, called, clock=self._clock))
         ):
             raise error
+        error.server = self._server
         self._serve(error)
 
     def hold(
@@ -266,7 +277,7 @@ class Floor:
             wait = self.wait_for(demand, is_over=True)
             demand.allowance.use_up()
             wait.unreachable(self.datastore, str(cause), self._clock.monotonic())
-            self._tell(wait)
+            self._tell(demand, wait)
             self._late(demand, wait, cause)
 
     def _late(self, demand: Demand, wait: Wait, cause: Unreachable) -> None:
@@ -280,19 +291,36 @@ class Floor:
         now_s = self._clock.monotonic()
         if demand.raises and now_s >= wait.deadline_s:
             wait.unreachable(self.datastore, str(cause), now_s)
-            if (error := _error_of(wait, now_s)) is not None:
+            if (error := self._error_of(demand, wait, now_s)) is not None:
                 raise refused(demand.marked(error)) from cause
 
     def spend(self, demand: Demand, wait: Wait) -> float:
         """Spend the time of *demand* since *wait* began; the moment that it is."""
         now_s = self._clock.monotonic()
         demand.allowance.end(now_s)
-        self._tell(wait)
+        self._tell(demand, wait)
         return now_s
 
-    def _tell(self, wait: Wait) -> None:
+    def _tell(self, demand: Demand, wait: Wait) -> None:
+        """Record for how long *demand* held the read, where, and whether the read raises for it."""
         now_s = self._clock.monotonic()
-        observers.telemetry.held(now_s - wait.started_s, lambda: wait.result(now_s))
+        over = wait.finished or now_s >= wait.deadline_s
+        raises = over and demand.raises and not demand.moves
+        observers.telemetry.held(
+            now_s - wait.started_s, lambda: wait.result(now_s), lambda: self._server, raises=raises
+        )
+
+    def _error_of(self, demand: Demand, wait: Wait, now_s: float) -> UnmetError | None:
+        """The error that ends *wait* for the read; None where all is met.
+
+        It is counted, unless the read goes to the primary instead: that is no failure.
+        """
+        error = error_of(wait.result(now_s))
+        if error is not None:
+            error.server = self._server
+            if not demand.moves:
+                observers.telemetry.unmet(error)
+        return error
 
 
 class HeldRead:
@@ -437,11 +465,3 @@ class HeldRead:
         self._end()
         if self._placed and self._places is not None:
             self._places.give_back()
-
-
-def _error_of(wait: Wait, now_s: float) -> UnmetError | None:
-    """The error that ends *wait* for the read, counted; None where all is met."""
-    error = error_of(wait.result(now_s))
-    if error is not None:
-        observers.telemetry.unmet(error)
-    return error

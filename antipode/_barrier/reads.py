@@ -71,12 +71,12 @@ def floor(
             demands.append(automatic)
         flaw = _flaw(automatic) if reads else None
     if flaw is not None and raises and called is None:
+        flaw.server = shim.server_name
         raise refused(flaw)
     if demands:
-        return Floor(
-            shim.datastore, demands, flaw=flaw, raises=raises, stale=stale, clock=shim.clock
-        )
+        return Floor(shim.datastore, demands, flaw=flaw, raises=raises, stale=stale, store=shim)
     if flaw is not None:
+        flaw.server = shim.server_name
         (serve if stale is None else stale.serve)(shim.datastore, flaw)
     return None
 

@@ -14,6 +14,7 @@ from antipode._runtime.metrics import log_once
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
 
+    from antipode._lineage.errors import ServerName
     from antipode._runtime.observers import Client
 
     from .store import Store
@@ -152,6 +153,15 @@ def shared_watcher(client: Client) -> Watcher | None:
         return None
     same = looking is client or (client.claimed is not None and client.claimed == looking.claimed)
     return looking.watcher if same else None
+
+
+def server_of(datastore: str) -> ServerName | None:
+    """Where barriers at ``now`` wait for *datastore*; None where that is not known."""
+    try:
+        looking = looking_shim(datastore)
+    except ConfigurationError:
+        return None
+    return None if looking is None else looking.server_name
 
 
 def follows(client: Client, *, timeout_s: float) -> bool:

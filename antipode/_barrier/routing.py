@@ -73,14 +73,14 @@ async def reads_from_async(datastore: str) -> ReadsFrom:
     return asked.told(await _ask_async(asked))
 
 
-@observers.traced("barrier")
+@observers.traced("route")
 def _ask(question: _Question) -> BarrierResult:
     with question as call:
         run_here(call, threading.Event())
     return call.conclude()
 
 
-@observers.traced_async("barrier")
+@observers.traced_async("route")
 async def _ask_async(question: _Question) -> BarrierResult:
     with question as call:
         await run_async(call)

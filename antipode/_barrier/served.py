@@ -8,8 +8,10 @@ from antipode._lineage.unmet_errors import IncompleteLineage
 from antipode._runtime import observers
 from antipode._runtime.metrics import count, log_seldom
 
+from .registry import server_of
+
 if TYPE_CHECKING:
-    from antipode._lineage.errors import StaleSnapshot
+    from antipode._lineage.errors import ServerName, StaleSnapshot
     from antipode._lineage.unmet_errors import UnmetError
 
 
@@ -54,9 +56,10 @@ class StaleRead:
 def serve(datastore: str, error: UnmetError | StaleSnapshot) -> None:
     """Say that a read of *datastore* is answered although *error* says that it is stale."""
     count("served_stale", datastore)
-    observers.telemetry.served(datastore, error.code)
-    message = "a read of %r was answered although its request depends on more: %s"
-    log_seldom("served_stale", datastore, message, datastore, error)
+    observers.telemetry.served(datastore, error.code, error.server)
+    message = "a read of %r%s was answered although its request depends on more: %s"
+    where, attributes = _where(error.server)
+    log_seldom("served_stale", datastore, message, datastore, where, error, attributes=attributes)
 
 
 def refused(error: UnmetError) -> UnmetError:
@@ -71,7 +74,13 @@ def tell_of_unmet(what: str, error: UnmetError) -> None:
     found = {(each.write.datastore, each.status.value) for each in error.unmet}
     if isinstance(error, IncompleteLineage):
         found |= {(mark.subject, mark.reason) for mark in error.result.incomplete}
-    message = "a %s did not see all that it depends on in %r (%s). It ended with %s: %s"
+    message = "a %s did not see all that it depends on in %r%s (%s). It ended with %s: %s"
     for datastore, outcome in sorted(found):
-        told = what, datastore, outcome, error.code, error
-        log_seldom(f"unmet_{outcome}", datastore, message, *told)
+        where, attributes = _where(error.server or server_of(datastore))
+        told = what, datastore, where, outcome, error.code, error
+        log_seldom(f"unmet_{outcome}", datastore, message, *told, attributes=attributes)
+
+
+def _where(server: ServerName | None) -> tuple[str, dict[str, str | int]]:
+    """A server as a line of the log names it, and the attributes of its record."""
+    return ("", {}) if server is None else (f", {server}", server.attributes())

@@ -16,6 +16,7 @@ from .watcher import Watcher
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
+    from antipode._lineage.errors import ServerName
     from antipode._lineage.write_id import Promise, WriteId
     from antipode._runtime.clock import Clock
 
@@ -40,6 +41,7 @@ class Store(ABC):
         clock: by which its watcher paces itself.
         claimed: what distinguishes its server from others of this process; None where nothing does.
         barriers: whether the reads of its clients wait automatically; None: as configured.
+        system: its ``db.system.name`` in OpenTelemetry's conventions; empty where it has none.
         keyspace: where its keys are: a table, a collection; empty where a datastore has one place.
     """
 
@@ -52,6 +54,7 @@ class Store(ABC):
     clock: Clock = SYSTEM_CLOCK
     claimed: Hashable | None = None
     barriers: Barriers | None = None
+    system: str = ""
     keyspace: str = ""
 
     def __init__(self, datastore: str, *, reads_from: ReadsFrom = "primary") -> None:
@@ -71,6 +74,11 @@ class Store(ABC):
         self._watcher: Watcher | None = None
         self._fencer: Fencer | None = None
         self._watcher_lock = threading.Lock()
+
+    @property
+    def server_name(self) -> ServerName | None:
+        """Where its clients read, for telemetry and logs; None where that is no one address."""
+        return None
 
     def wait_by(self, barriers: Barriers | None) -> None:
         """Have the reads of its clients wait automatically, or not; None: as configured.

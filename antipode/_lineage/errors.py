@@ -2,7 +2,42 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
+
+
+class ServerName(NamedTuple):
+    """Where a client reads, as telemetry and logs name it.
+
+    Attributes:
+        system: ``db.system.name`` of OpenTelemetry's conventions; empty where they have none.
+        address: a host, as the client was given it, or the path of a socket.
+        port: 0 for a socket, or where it is not known.
+    """
+
+    system: str
+    address: str
+    port: int
+
+    @classmethod
+    def of(cls, system: str, where: tuple[object, ...]) -> ServerName | None:
+        """From what a client's settings say of its server; None where that is no address."""
+        host, *rest = where[0] if where and isinstance(where[0], tuple) else where
+        port = str(rest[0]) if rest else "0"
+        return cls(system, str(host), int(port)) if port.isdecimal() else None
+
+    def attributes(self) -> dict[str, str | int]:
+        """The attributes of spans, events and log records."""
+        found: dict[str, str | int] = {"server.address": self.address}
+        if self.system:
+            found["db.system.name"] = self.system
+        if self.port:
+            found["server.port"] = self.port
+        return found
+
+    def __str__(self) -> str:
+        """For a person."""
+        where = f"{self.address}:{self.port}" if self.port else self.address
+        return f"{self.system} at {where}".lstrip()
 
 
 class AntipodeError(Exception):
@@ -59,6 +94,7 @@ class StaleSnapshot(AntipodeError):
     """
 
     code = "stale_snapshot"
+    server: ServerName | None = None
 
 
 class PromiseAbandoned(AntipodeError):

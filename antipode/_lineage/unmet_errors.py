@@ -8,6 +8,7 @@ from .errors import AntipodeError
 from .outcomes import Status, describe
 
 if TYPE_CHECKING:
+    from .errors import ServerName
     from .outcomes import BarrierResult, Outcome
 
 
@@ -18,10 +19,12 @@ class UnmetError(AntipodeError):
         result: every outcome of the barrier, met and unmet.
         at_primary: whether it ends a read that may be made at the primary instead
             (``on_stale="primary"``).
+        server: where the read was made; None for a barrier.
     """
 
     code = "unmet"
     at_primary = False
+    server: ServerName | None = None
 
     def __init__(self, message: str, result: BarrierResult) -> None:
         """Keep the whole result with the message."""

@@ -6,9 +6,12 @@ import logging
 import os
 import threading
 import time
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from . import observers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 logger = logging.getLogger("antipode")
 
@@ -62,8 +65,17 @@ def metrics() -> dict[Metric, int]:
         return {Metric(*metric): number for metric, number in _counts.items()}
 
 
-def log_seldom(name: str, datastore: str, message: str, *args: object) -> None:
-    """Warn, once a minute at most for each *datastore*; others are only counted."""
+def log_seldom(
+    name: str,
+    datastore: str,
+    message: str,
+    *args: object,
+    attributes: Mapping[str, object] | None = None,
+) -> None:
+    """Warn, once a minute at most for each *datastore*; others are only counted.
+
+    The record has *attributes*, as OpenTelemetry's handler exports them.
+    """
     now_s = time.monotonic()
     with _lock:
         told_s = _told_s.get((name, datastore))
@@ -72,7 +84,7 @@ def log_seldom(name: str, datastore: str, message: str, *args: object) -> None:
         if told_s is None and len(_told_s) >= _MOST_COUNTS:
             return
         _told_s[name, datastore] = now_s
-    logger.warning(message, *args)
+    logger.warning(message, *args, extra=attributes)
 
 
 def log_once(name: str, datastore: str, site: object, message: str, *args: object) -> None:

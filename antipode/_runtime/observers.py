@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from types import CodeType, FrameType
 
+    from antipode._lineage.errors import ServerName
     from antipode._lineage.lineage import Lineage
     from antipode._lineage.outcomes import BarrierResult
     from antipode._lineage.unmet_errors import UnmetError
@@ -238,16 +239,26 @@ class Telemetry(Protocol):
         """*lineage* leaves as *text*, in ``baggage`` or to be ``stored``."""
         ...
 
-    def held(self, waited_s: float, result: Callable[[], BarrierResult]) -> None:
-        """A floor held a read back; *result* is called only where somebody records it."""
+    def held(
+        self,
+        waited_s: float,
+        result: Callable[[], BarrierResult],
+        server: Callable[[], ServerName | None],
+        *,
+        raises: bool,
+    ) -> None:
+        """A floor held a read back, which *raises* where it was not shown enough.
+
+        *result* and *server* are called only where somebody records it.
+        """
         ...
 
     def unmet(self, error: UnmetError) -> None:
         """A read did not get what its floor demands."""
         ...
 
-    def served(self, datastore: str, code: str) -> None:
-        """A read of *datastore* was answered although its request depends on more."""
+    def served(self, datastore: str, code: str, server: ServerName | None) -> None:
+        """A read of *datastore*, at *server*, was answered although its request depends on more."""
         ...
 
     def timed(
@@ -263,7 +274,7 @@ class Telemetry(Protocol):
     def operation(
         self, name: str
     ) -> AbstractContextManager[Callable[[BarrierResult | None], None]]:
-        """A block that is one ``barrier`` or ``check``; it hands over its result."""
+        """A block that is one ``barrier``, ``check`` or ``route``; it hands over its result."""
         ...
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from opentelemetry import context as otel_context
 
 from antipode._barrier.decisions import Pacer
-from antipode._barrier.registry import shims_of
+from antipode._barrier.registry import server_of, shims_of
 from antipode._lineage.errors import AntipodeError
 from antipode._lineage.unmet_errors import UnmetError, error_of
 from antipode._request.context import scope_in
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
     from opentelemetry.util.types import AttributeValue
 
+    from antipode._lineage.errors import ServerName
     from antipode._lineage.lineage import Lineage
     from antipode._lineage.outcomes import BarrierResult, Outcome
 
@@ -61,6 +62,7 @@ _ENTRIES = (0, 1, 2, 4, 8, 16, 32, 64, 128)
 _OK = {
     "barrier": {"antipode.operation": "barrier", "antipode.status": "ok"},
     "check": {"antipode.operation": "check", "antipode.status": "ok"},
+    "route": {"antipode.operation": "route", "antipode.status": "ok"},
 }
 
 
@@ -265,13 +267,21 @@ def spent(seconds: float) -> None:
         logger.debug("the time of a request was not recorded", exc_info=True)
 
 
-def held(waited_s: float, result: Callable[[], BarrierResult]) -> None:
-    """Record for how long a floor held a read back, and for what: *result*."""
+def held(
+    waited_s: float,
+    result: Callable[[], BarrierResult],
+    server: Callable[[], ServerName | None],
+    *,
+    raises: bool,
+) -> None:
+    """Record for how long a floor held a read back, for what, and whether it *raises* for that."""
     if waited_s >= LEAST_WAIT_S and recording():
         try:
             found = result()
             before_s = found.waited_s - waited_s  # By earlier reads, for which it was recorded.
-            _waited(instruments(), found, "read", before_s)
+            where = server()
+            error = error_of(found) if raises else None
+            _waited(instruments(), found, "read", lambda _: where, before_s=before_s, error=error)
         except Exception:  # noqa: BLE001 - telemetry never raises
             logger.debug("the wait of a read was not recorded", exc_info=True)
 
@@ -295,14 +305,19 @@ def unmet(error: UnmetError, operation: str = "read") -> None:
         logger.debug("what is unmet was not counted", exc_info=True)
 
 
-def served(datastore: str, code: str) -> None:
+def served(datastore: str, code: str, server: ServerName | None) -> None:
     """Note in the current span that a read was answered stale; *code* is of the error it is."""
     if not recording():
         return
     try:
         from opentelemetry.trace import get_current_span
 
-        attributes = {"antipode.datastore": bounded(datastore), "antipode.code": code}
+        attributes: dict[str, AttributeValue] = {
+            "antipode.datastore": bounded(datastore),
+            "antipode.code": code,
+        }
+        if server is not None:
+            attributes |= server.attributes()
         get_current_span().add_event("antipode.served_stale", attributes)
     except Exception:  # noqa: BLE001 - telemetry never raises
         logger.debug("a stale read was not recorded", exc_info=True)
@@ -310,7 +325,7 @@ def served(datastore: str, code: str) -> None:
 
 @contextmanager
 def operation(name: str) -> Generator[Callable[[BarrierResult | None], None]]:
-    """A block that is one ``barrier`` or ``check``; it hands its result over where it ends well."""
+    """A block that is one ``barrier``, ``check`` or ``route``; it hands over its result."""
     begun_s = time.monotonic()
     opened = _open(name)
     results: list[BarrierResult | None] = []
@@ -353,8 +368,8 @@ def _close(
             status = "ok"
         else:
             status = _failed(operation, seconds, result, error)
-        if result is not None and operation == "barrier":
-            _waited(instruments(), result, "now")
+        if result is not None and operation != "check":
+            _waited(instruments(), result, "now", server_of)
         if opened is not None:
             _describe(opened[0], status, result, error)
     except Exception:  # noqa: BLE001 - telemetry never raises
@@ -390,10 +405,24 @@ def _error_type(error: BaseException | None) -> str:
     return type(error).__name__ if isinstance(error, Exception) else ""
 
 
-def _waited(made: Instruments, result: BarrierResult, at: str, before_s: float = 0.0) -> None:
+def _waited(
+    made: Instruments,
+    result: BarrierResult,
+    at: str,
+    server: Callable[[str], ServerName | None],
+    *,
+    before_s: float = 0.0,
+    error: UnmetError | None = None,
+) -> None:
     """Record for each datastore how long it kept *result* waiting, where it did.
 
-    Without the first *before_s* seconds of that.
+    Args:
+        made: what records.
+        result: of what waited.
+        at: when it waits.
+        server: of a datastore, where it was waited for.
+        before_s: seconds at its beginning that are not to be recorded.
+        error: what a read raises; None for a barrier, whose own span says it.
     """
     slowest: dict[str, tuple[bool, float, Outcome]] = {}
     for outcome in result.outcomes:
@@ -413,6 +442,9 @@ def _waited(made: Instruments, result: BarrierResult, at: str, before_s: float =
             span = made.tracer.start_span("antipode.wait", start_time=begun_ns)
             if span.is_recording():
                 span.set_attributes({**attributes, "antipode.datastore": datastore})
+                if (where := server(datastore)) is not None:
+                    span.set_attributes(where.attributes())
+                _fail(span, _error_type(error))
                 span.end(begun_ns + int(waited_s * 1e9))
 
 
@@ -431,12 +463,17 @@ def _describe(
         if result.incomplete:
             lines = (f"{mark.subject} {mark.reason}".strip() for mark in result.incomplete)
             attributes["antipode.incomplete"] = _listed(lines)
-    if error_type := _error_type(error):
+    span.set_attributes(attributes)
+    _fail(span, _error_type(error))
+
+
+def _fail(span: Span, error_type: str) -> None:
+    """Say in *span* that its call raised an error, where it did."""
+    if error_type:
         from opentelemetry.trace import Status, StatusCode
 
-        attributes["error.type"] = error_type
+        span.set_attribute("error.type", error_type)
         span.set_status(Status(StatusCode.ERROR, error_type))
-    span.set_attributes(attributes)
 
 
 def _listed(names: Iterable[str]) -> list[str]:

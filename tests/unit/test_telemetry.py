@@ -275,7 +275,9 @@ def test_a_floor_that_holds_a_read_is_a_wait(sdk: Telemetry) -> None:
         "antipode.at": "read",
         "antipode.datastore": "posts",
         "antipode.outcome": "not_yet",
+        "error.type": "barrier_timeout",
     }
+    assert span.status.status_code is StatusCode.ERROR
     assert sdk.value("antipode.wait.duration", antipode__at="read") == 1
     assert sdk.value("antipode.unmet_dependencies", antipode__operation="read") == 1
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from antipode import Status
-from antipode.shim import Observation, ServerShim, Unreachable
+from antipode.shim import Observation, ServerName, ServerShim, Unreachable
 
 from .regions import RegionEndpoint
 
@@ -55,8 +56,15 @@ class RegionShim(ServerShim):
         super().__init__(datastore, server=settings.where, reads_from=reads_from, on_read=on_read)
         self.fences = False  # Each item has its own versions: no position stands for all writes.
         self.region = settings.region
+        self._endpoint_url = settings.endpoint_url
         self.regions = regions
         self._last: tuple[float, frozenset[WriteId | Promise], Observation] | None = None
+
+    @property
+    def server_name(self) -> ServerName | None:
+        """The region's address."""
+        url = urlsplit(self._endpoint_url)
+        return ServerName(self.system, url.hostname, url.port or 0) if url.hostname else None
 
     def open_endpoint(self, *, timeout_s: float) -> Endpoint:
         """Poll the region; connects at the first poll."""

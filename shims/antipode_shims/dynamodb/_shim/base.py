@@ -26,6 +26,7 @@ class BaseDynamoDBShim(RegionShim):
     """
 
     promises = True
+    system = "aws.dynamodb"
 
     def __init__(
         self,

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from antipode import Lineage, WriteId
-from antipode.shim import ServerShim, Unreachable, count, log_once, mark_incomplete, shims_of
+from antipode.shim import (
+    ServerName,
+    ServerShim,
+    Unreachable,
+    count,
+    log_once,
+    mark_incomplete,
+    shims_of,
+)
 from antipode_shims.mongodb._clients.pymongo import farewell, link_errors
 from antipode_shims.mongodb._endpoint.endpoint import MongoEndpoint, talk
 from antipode_shims.mongodb._endpoint.wait import SLICE_S, Patience, held_find
@@ -44,6 +52,8 @@ class BaseMongoShim(ServerShim):
         set_name: of the replica set; empty until :meth:`learn_set` was called.
         promise_database: where this client says that promises are recorded; else empty.
     """
+
+    system = "mongodb"
 
     def __init__(
         self,
@@ -86,6 +96,11 @@ class BaseMongoShim(ServerShim):
         self._wait_in = wait_in
         self.promise_database = promise_database
         self._patience = Patience()
+
+    @property
+    def server_name(self) -> ServerName | None:
+        """The address of its client."""
+        return ServerName.of(self.system, self._settings.where)
 
     def open_endpoint(self, *, timeout_s: float) -> Endpoint:
         """Connect to the server where this process reads, with a client of its own.

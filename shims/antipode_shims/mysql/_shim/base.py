@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from antipode import ConfigurationError, Lineage, WriteId
 from antipode.shim import (
+    ServerName,
     ServerShim,
     Unreachable,
     count,
@@ -67,6 +68,8 @@ class BaseMySQLShim(ServerShim):
         own_logs: names of the logs to which its clients were seen to write at their server.
     """
 
+    system = "mysql"
+
     def __init__(
         self,
         datastore: str,
@@ -95,6 +98,11 @@ class BaseMySQLShim(ServerShim):
         self._runs = Runs()
         self.own_logs = own_logs(datastore, settings.where)
         self._upstream = Upstream()
+
+    @property
+    def server_name(self) -> ServerName | None:
+        """The address of its client."""
+        return ServerName.of(self.system, self.settings.where)
 
     def open_endpoint(self, *, timeout_s: float) -> Endpoint:
         """Connect to the client's server with a connection of the library's own.

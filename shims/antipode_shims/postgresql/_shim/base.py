@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from antipode import ConfigurationError, Lineage, WriteId
 from antipode.shim import (
+    ServerName,
     ServerShim,
     Unreachable,
     count,
@@ -68,6 +69,7 @@ class BasePostgreSQLShim(ServerShim):
     """
 
     promises = True
+    system = "postgresql"
 
     def __init__(
         self,
@@ -107,6 +109,11 @@ class BasePostgreSQLShim(ServerShim):
         self._rights: str | None = None
         self._elsewhere: Elsewhere | None = None
         self._elsewhere_s, self._elsewhere_changes = 0.0, 0
+
+    @property
+    def server_name(self) -> ServerName | None:
+        """The address of its client."""
+        return ServerName.of(self.system, self.settings.where)
 
     def open_endpoint(self, *, timeout_s: float) -> Endpoint:
         """Connect to the client's server with a connection of the library's own.

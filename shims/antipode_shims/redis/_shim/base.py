@@ -6,7 +6,15 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError, Lineage, WriteId
-from antipode.shim import ServerShim, Unreachable, count, following, log_once, mark_incomplete
+from antipode.shim import (
+    ServerName,
+    ServerShim,
+    Unreachable,
+    count,
+    following,
+    log_once,
+    mark_incomplete,
+)
 from antipode_shims.redis._clients.exchange import asked_first, exchange
 from antipode_shims.redis._clients.redis_py import link_errors, redis_module
 from antipode_shims.redis._endpoint import RedisEndpoint
@@ -46,6 +54,7 @@ class BaseRedisShim(ServerShim):
     promises = True
     primary: Any = None
     stored: StoredLineages | None = None
+    system = "redis"
 
     def __init__(
         self,
@@ -74,6 +83,11 @@ class BaseRedisShim(ServerShim):
         self.history = LogHistory()
         self._settings = settings
         self._recorder = LogRecorder(datastore) if log_history else None
+
+    @property
+    def server_name(self) -> ServerName | None:
+        """The address of its client."""
+        return ServerName.of(self.system, self._settings.where)
 
     def open_endpoint(self, *, timeout_s: float) -> Endpoint:
         """Connect to the client's server with a connection of its own.
