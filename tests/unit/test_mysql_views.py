@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 
-from antipode_shims.mysql._clients.views import Views, names_in
+from antipode_shims.mysql._clients.views import Listing, Views, names_in
 from antipode_shims.mysql._position.flavor import Flavor, Refused, converse
 
 #: What a server has, as ``SHOW CREATE TABLE`` says it.
@@ -20,6 +21,8 @@ VIEWS = {
 
 def answer(ask: Any) -> list[dict[str, Any]]:
     """As a server answers: of some views nobody may see what they are made of."""
+    if "information_schema.VIEWS" in ask.sql:
+        return [{"name": name.strip("`").rpartition("`")[2]} for name in VIEWS]
     name = ask.sql.removeprefix("SHOW CREATE TABLE ")
     if name == "`secret`":
         raise Refused("SHOW VIEW command denied", number=1142)
@@ -39,6 +42,8 @@ def answer(ask: Any) -> list[dict[str, Any]]:
         (b"SELECT * FROM (SELECT n FROM inner_one) d", {b"inner_one", b"SELECT"}),
         (b"SELECT * FROM information_schema.TABLES", set()),
         (b"SELECT 1", set()),
+        (b"SELECT 1 FROM a STRAIGHT_JOIN b", {b"a", b"b"}),
+        (b"TABLE a", {b"a"}),
     ],
 )
 def test_names_that_a_statement_reads(sql: bytes, names: set[bytes]) -> None:
@@ -73,3 +78,54 @@ def test_what_only_reads_is_declared() -> None:
     declared = frozenset({b"app.fresh"})
     converse(views.asking(views.unknown(sql), Flavor.MYSQL, declared), answer)
     assert not views.may_write(sql)
+
+
+def test_a_table_is_not_asked_about_where_the_views_are_known() -> None:
+    """One question, for all connections, says which names are views; they alone are asked about."""
+    listing, asked = Listing(), []
+
+    def counting(ask: Any) -> Any:
+        asked.append(ask.sql)
+        return answer(ask)
+
+    for _ in range(2):
+        views = Views(listing)
+        for name in (b"kept", b"app.writing"):
+            sql = b"SELECT * FROM " + name
+            converse(views.asking(views.unknown(sql), Flavor.MYSQL, frozenset()), counting)
+            assert views.may_write(sql) is (name != b"kept")
+            assert views.unknown(sql) == []
+    assert [sql.split()[0] for sql in asked] == ["SELECT", "SHOW", "SHOW"]
+
+
+def test_a_server_without_views_is_asked_once() -> None:
+    """Until something is defined: then its views are asked for again."""
+    views = Views(Listing())
+    sql = b"SELECT * FROM kept"
+    assert time.monotonic() >= views.listing.calm_until_s
+    converse(views.asking(views.unknown(sql), Flavor.MYSQL, frozenset()), lambda _: [])
+    assert time.monotonic() < views.listing.calm_until_s
+    views.forget(made=False)
+    assert views.unknown(sql) == []
+    views.forget()
+    assert time.monotonic() >= views.listing.calm_until_s
+    assert views.unknown(sql) == [b"kept"]
+
+
+def test_who_may_not_see_the_views_asks_about_each_name() -> None:
+    """A refusal, or more views than are kept, says nothing of any name."""
+
+    def refusing(ask: Any) -> Any:
+        if "information_schema" in ask.sql:
+            raise Refused("denied", number=1142)
+        return answer(ask)
+
+    def many(ask: Any) -> Any:
+        listed = "information_schema" in ask.sql
+        return [{"name": f"v{number}"} for number in range(1024)] if listed else answer(ask)
+
+    for answers in (refusing, many):
+        views, sql = Views(Listing()), b"SELECT * FROM writing, kept"
+        converse(views.asking(views.unknown(sql), Flavor.MYSQL, frozenset()), answers)
+        assert views.may_write(sql)
+        assert not views.may_write(b"SELECT * FROM kept")

@@ -267,17 +267,8 @@ class MySQL(texts(OFTEN, USUAL), texts(1, RARE), Sql):  # type: ignore[misc]
                 raise Fault("broken", "a first result without rows")
 
 
-#: What is known of the clients whose replies show positions.
-LATE: Mapping[str, str] = {
-    "view_that_writes": "a reply of MySQL with rows has no position, and what a view's function "
-    "wrote is not asked for",
-}
-
-
 class PyMySQL(AsCalls, MySQL):
     """PyMySQL."""
-
-    known = LATE
 
 
 class MySQLClient(AsCalls, MySQL):
@@ -310,8 +301,6 @@ class MySQLClient(AsCalls, MySQL):
 class Aiomysql(InLoop, MySQL):
     """aiomysql."""
 
-    known = LATE
-
     async def made(self, **options: Any) -> Any:
         """With its own names."""
         import aiomysql
@@ -335,8 +324,6 @@ class Aiomysql(InLoop, MySQL):
 
 class PyMySQLMariaDB(PyMySQL):
     """PyMySQL over MariaDB."""
-
-    known: ClassVar[Mapping[str, str]] = {}
 
     def topologies(self) -> Any:
         """The servers."""

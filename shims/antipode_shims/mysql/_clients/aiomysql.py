@@ -13,11 +13,12 @@ from pymysql.protocol import MysqlPacket
 from antipode.shim import Observation, Unreachable
 from antipode_shims.mysql._endpoint.settings import errno_of, is_clients
 from antipode_shims.mysql._position.ok_packet import SESSION_TRACK
+from antipode_shims.mysql._statements import READS
 
 from .pymysql import RESETTING, is_tracked, next_packet, refusal, rows_of
 from .read_wait import UNSEEN, held_look, left_s, limited, old_snapshot, untriggered
 from .session import Due, Verdict
-from .tap import EOF, ROWS, SAMPLE, SLICE_S
+from .tap import EOF, READS_OR_WRITES, ROWS, SAMPLE, SLICE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,18 +72,20 @@ class AsyncConnection:
         if tap.state or tap.ahead:
             await self._antipode_drain()
         if command != COMMAND.COM_QUERY:
-            tap.other()
+            tap.other(moves=command != COMMAND.COM_PING)
             await plain._execute_command(command, sql)  # noqa: SLF001
             if command in RESETTING:
                 tap.reset()
             tap.sent()
             return
-        if not tap.ready or tap.views is not None:
-            await self._antipode_ask_before(sql)
+        if not tap.ready:
+            await self._antipode_prepare()
         found, held = tap.starts(sql)
         if held is not None:
             with limited(tap, held):
                 await self._antipode_hold(held, found)
+        if tap.views is not None and found & READS_OR_WRITES == READS and tap.hides():
+            found = await tap.shim.converse_async(tap.viewing(sql, found), self._antipode_ask)
         tap.session.starts(found)
         tap.ended = self._reader is not None and self._reader.at_eof()
         try:
@@ -192,14 +195,6 @@ class AsyncConnection:
             await plain.next_result()
         self._antipode.state = 0
         self._antipode.ahead.clear()
-
-    async def _antipode_ask_before(self, sql: bytes | str) -> None:
-        """Ask what is to be known before a statement is sent."""
-        tap = self._antipode
-        if not tap.ready:
-            await self._antipode_prepare()
-        if names := tap.unseen(sql):
-            await tap.shim.converse_async(tap.viewing(names), self._antipode_ask)
 
     async def _antipode_prepare(self) -> None:
         """Find out about the server and turn tracking on, once for each session."""

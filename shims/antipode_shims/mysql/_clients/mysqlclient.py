@@ -34,7 +34,7 @@ from antipode_shims.mysql._statements import (
 
 from .read_wait import hold, left_s, limited
 from .session import Due
-from .tap import SAMPLE, SLICE_S
+from .tap import READS_OR_WRITES, SAMPLE, SLICE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,12 +90,12 @@ class NativeConnection:
         tap, plain = self._antipode, _plain(self, "query")
         self._antipode_before()
         sql = query.encode("utf-8", "replace") if isinstance(query, str) else bytes(query)
-        if names := tap.unseen(sql):
-            tap.shim.converse(tap.viewing(names), self._antipode_ask)
         found, held = tap.starts(sql)
         if held is not None:
             with limited(tap, held):
                 hold(self._antipode, held, found, self._antipode_ask)
+        if found & READS_OR_WRITES == READS and tap.hides():
+            found = tap.shim.converse(tap.viewing(sql, found), self._antipode_ask)
         self._antipode_sql = sql
         return self._antipode_run(found, lambda: plain(query))
 
@@ -140,6 +140,7 @@ class NativeConnection:
 
     def select_db(self, *args: Any) -> Any:
         """Go on to another schema."""
+        self._antipode.moved()
         with self._antipode.gate.taken():
             return _plain(self, "select_db")(*args)
 

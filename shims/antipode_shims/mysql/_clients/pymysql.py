@@ -23,7 +23,7 @@ from antipode_shims.mysql._statements import READS
 
 from .read_wait import hold, left_s, limited
 from .session import Due
-from .tap import EOF, ROWS, SAMPLE, SLICE_S
+from .tap import EOF, READS_OR_WRITES, ROWS, SAMPLE, SLICE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -130,18 +130,16 @@ class SyncConnection:
         if tap.state or tap.ahead:
             self._antipode_drain()
         if command != QUERY:
-            tap.other()
-            self._antipode_send(command, sql)
-            if command in RESETTING:
-                tap.reset()
-            tap.sent()
+            self._antipode_other(command, sql)
             return
-        if not tap.ready or tap.views is not None:
-            self._antipode_ask_before(sql)
+        if not tap.ready:
+            self._antipode_prepare()
         found, held = tap.starts(sql)
         if held is not None:
             with limited(tap, held):
                 self._antipode_hold(held, found)
+        if tap.views is not None and found & READS_OR_WRITES == READS and tap.hides():
+            found = tap.shim.converse(tap.viewing(sql, found), self._antipode_ask)
         session = tap.session
         if found == READS:  # The server need not wait: what becomes of it leaves nothing in doubt.
             self._antipode_send(command, sql)
@@ -190,6 +188,15 @@ class SyncConnection:
             elif tap.more and not self._local_infile:
                 self._antipode_read_ahead()
         return packet
+
+    def _antipode_other(self, command: int, sql: bytes | str) -> None:
+        """Send a command that is no statement."""
+        tap = self._antipode
+        tap.other(moves=command != COMMAND.COM_PING)
+        self._antipode_send(command, sql)
+        if command in RESETTING:
+            tap.reset()
+        tap.sent()
 
     def _antipode_read_ahead(self) -> None:
         """Read the rest of a reply before the application goes on: its position is in there.
@@ -258,14 +265,6 @@ class SyncConnection:
             plain.next_result()
         self._antipode.state = 0
         self._antipode.ahead.clear()
-
-    def _antipode_ask_before(self, sql: bytes | str) -> None:
-        """Ask what is to be known before a statement is sent."""
-        tap = self._antipode
-        if not tap.ready:
-            self._antipode_prepare()
-        if names := tap.unseen(sql):
-            tap.shim.converse(tap.viewing(names), self._antipode_ask)
 
     def _antipode_prepare(self) -> None:
         """Find out about the server and turn tracking on, once for each session."""

@@ -50,7 +50,8 @@ _MOST_LOGS = 64
 _MOST_PROMISES = 256
 #: In the text of an UPDATE's reply: it may count the rows that it found, and changed none of them.
 _UNCHANGED = b"Changed: 0"
-_OPEN_OR_NOT = AUTOCOMMIT | IN_TRANSACTION
+#: Of a status: AUTOCOMMIT alone where a statement commits on its own.
+OPEN_OR_NOT = AUTOCOMMIT | IN_TRANSACTION
 #: Which statements take a snapshot. Plain writes read what was committed last, but for triggers.
 _TAKES = READS | OPENS
 #: Errors of a statement that was not executed: it does not parse, or names no table that there is.
@@ -173,7 +174,7 @@ class Session:
     @property
     def fresh(self) -> bool:
         """Whether the next statement may take the snapshot of a transaction."""
-        return not self._snapshot and self.status & _OPEN_OR_NOT != AUTOCOMMIT
+        return not self._snapshot and self.status & OPEN_OR_NOT != AUTOCOMMIT
 
     @property
     def unread(self) -> bool:
@@ -181,7 +182,7 @@ class Session:
 
         Nothing that is known to have taken its snapshot.
         """
-        return self._snapshot != _TAKEN and self.status & _OPEN_OR_NOT != AUTOCOMMIT
+        return self._snapshot != _TAKEN and self.status & OPEN_OR_NOT != AUTOCOMMIT
 
     def judge(self, floor: Floor, meaning: int) -> Verdict:
         """Whether a statement that reads, or may take the transaction's snapshot, may be sent."""
@@ -284,7 +285,7 @@ class Session:
         """A statement is about to be sent."""
         self._flight = meaning
         self._looked, self._before = False, self._snapshot
-        autonomous = self.status & _OPEN_OR_NOT == AUTOCOMMIT
+        autonomous = self.status & OPEN_OR_NOT == AUTOCOMMIT
         self._alone = autonomous and not self._unsure
         # A deadlock ends a transaction, other errors do not: after one nobody knows.
         unsure = self._unsure and self.status & AUTOCOMMIT
@@ -454,7 +455,7 @@ class Session:
         self._wrote = self._wrote or self._changed
         if number in _UNDONE and not self.tracked:
             self._lasting = self._lasting or self._wrote  # A rollback has nothing to warn of.
-        autonomous = self.status & _OPEN_OR_NOT == AUTOCOMMIT
+        autonomous = self.status & OPEN_OR_NOT == AUTOCOMMIT
         self._unsure = self._unsure or not autonomous or bool(flight & COMMITS)
 
     def heard(self, status: int) -> None:

@@ -5,6 +5,7 @@ No I/O: the sync and asyncio connections hand it the packets that they read.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -63,8 +64,8 @@ from antipode_shims.mysql._statements import (
 )
 
 from .cover import Cover, Gate
-from .session import Due, Session
-from .views import Views
+from .session import OPEN_OR_NOT, Due, Session
+from .views import ANYTHING, Views
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -95,7 +96,8 @@ _WITHIN_TRANSACTION = 1766
 _PERHAPS = frozenset({Due.PERHAPS, Due.INSIDE})
 _ASKED = _PERHAPS | {Due.SAMPLE, Due.CHECK}
 _NOTHING, _UNCOVERED = Due.NOTHING, Due.UNCOVERED
-_READS_OR_WRITES = READS | WRITES
+#: A statement with the first of these alone is asked for views that write.
+READS_OR_WRITES = READS | WRITES
 _FIRST = 1
 #: Where its columns come.
 COLUMNS = 2
@@ -161,7 +163,7 @@ class Tap:
             that it ends with.
         places: of the connection's pool; None where it has none that is known.
         stale_read: counts a read once it is answered, if it may be stale.
-        views: that statements read, where replies show no positions; else None.
+        views: that statements read, where a reply with rows shows no position; else None.
     """
 
     __slots__ = (
@@ -268,6 +270,8 @@ class Tap:
             self.shim.reached(facts, accepted())
         self.session.reaches(facts.server)
         self.session.may_stop = facts.flavor is Flavor.MYSQL
+        if self.session.tracked and not facts.problems and facts.flavor is Flavor.MYSQL:
+            self.views = Views(self.shim.views_of(facts.server))
         if facts.problems:
             self._warn(facts.lacking)
         elif not self.session.tracked:
@@ -299,20 +303,26 @@ class Tap:
             "; ".join(lacking),
         )
 
-    def unseen(self, sql: bytes | bytearray | str) -> list[bytes]:
-        """The names that a statement reads and that are to be asked about first.
+    def hides(self) -> bool:
+        """Whether what a request's statement writes by a view may show in no reply.
 
-        Only where its reply will show no position, for a view may write.
+        That of a transaction may show at its end.
         """
-        if self.views is None or scope_in() is None:
-            return []
-        text = sql.encode("utf-8", "replace") if isinstance(sql, str) else bytes(sql)
-        return self.views.unknown(text) if meaning(text) & _READS_OR_WRITES == READS else []
+        views = self.views
+        if views is None or time.monotonic() < views.listing.calm_until_s:
+            return False
+        if views.listing is not ANYTHING and self.session.status & OPEN_OR_NOT != AUTOCOMMIT:
+            return False
+        return scope_in() is not None
 
-    def viewing(self, names: Sequence[bytes]) -> Asking[None]:
-        """Ask what *names* stand for."""
-        if self.views is not None:
-            yield from self.views.asking(names, self.known().flavor, self.shim.readonly_functions)
+    def viewing(self, sql: bytes | bytearray | str, found: int) -> Asking[int]:
+        """Ask whether what a statement reads is a view that may write; what it may do."""
+        if (views := self.views) is None:
+            return found
+        sql = sql.encode("utf-8", "replace") if isinstance(sql, str) else bytes(sql)
+        if names := views.unknown(sql):
+            yield from views.asking(names, self.known().flavor, self.shim.readonly_functions)
+        return found | WRITES | CALLS if views.may_write(sql) else found
 
     @own_time
     def starts(self, sql: bytes | bytearray | str) -> tuple[int, Floor | None]:
@@ -328,16 +338,14 @@ class Tap:
         if type(sql) is not bytes:
             sql = sql.encode("utf-8", "replace") if isinstance(sql, str) else bytes(sql)
         found = meaning(sql)
-        if found & TEMPORARY or (self._temporary and found & DDL == DDL):
-            # After others than CREATE, a name may stand for a table of everybody's.
-            name = temporary(sql)
-            self._temporary = {*self._temporary, name} if name else set()
+        if found & TEMPORARY or found & DDL == DDL:
+            self._defines(sql, found)
         if found & RESETS:
             self.ready = False  # Asked for again after it.
         if found & ASSIGNS:
             self._assigns = True
-        if found & CALLS or self.views is not None:
-            found = self._hidden(sql, found)
+        if found & CALLS:
+            found = self._calling(sql, found)
         if found & READS:
             changes = bool(found & WRITES) and changes_rows(sql)
             held = floor(self.shim, changes=changes, who=self, stale=self.stale_read)
@@ -349,18 +357,14 @@ class Tap:
             self.shim.require(self.known())
         return found, held
 
-    def _hidden(self, sql: bytes, found: int) -> int:
-        """The same, with what functions may write, and views where replies show no positions."""
-        if found & CALLS:
-            found = self._calling(sql, found)
-        views = self.views
-        if views is None:
-            return found
-        if found & DDL == DDL or found & TEMPORARY:
-            views.forget()
-        elif found & _READS_OR_WRITES == READS and views.may_write(sql) and scope_in() is not None:
-            return found | WRITES | CALLS  # Outside of a request nobody was asked.
-        return found
+    def _defines(self, sql: bytes, found: int) -> None:
+        """Take in that names may stand for others."""
+        if found & TEMPORARY or self._temporary:
+            # After others than CREATE, a name may stand for a table of everybody's.
+            name = temporary(sql)
+            self._temporary = {*self._temporary, name} if name else set()
+        if self.views is not None:
+            self.views.forget(made=found & DDL == DDL)
 
     def _calling(self, sql: bytes, found: int) -> int:
         """The same for what calls functions: one that is not known may write."""
@@ -399,11 +403,22 @@ class Tap:
                 return found | OPENS | (how & LOCKS), held
         return found, held if fresh else None
 
-    def other(self) -> None:
-        """A command that is no statement is about to be sent."""
+    def other(self, *, moves: bool = True) -> None:
+        """A command that is no statement is about to be sent.
+
+        Args:
+            moves: whether names may stand for others after it.
+        """
+        if moves:
+            self.moved()
         self.stale_read.failed()
         self._temporary = set()
         self.session.starts(0)
+
+    def moved(self) -> None:
+        """Another schema is the default, or may be."""
+        if self.views is not None:
+            self.views.forget(made=False)
 
     def reset(self) -> None:
         """A command gave the connection a new session."""

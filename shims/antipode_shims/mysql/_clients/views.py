@@ -1,12 +1,15 @@
-"""Views that call functions which may write, on connections whose replies show no positions.
+"""Views that call functions which may write, where replies with rows show no positions.
 
 Neither the text of a statement that reads such a view nor its reply says that it wrote. So a name
 that is read is asked about, once a connection: ``SHOW CREATE TABLE`` says what a view is made of,
-and takes no snapshot. What nobody may see of a view may write. No I/O.
+and takes no snapshot. What nobody may see of a view may write. Where the reply to a commit has
+its position, only a statement that commits itself is concerned: then the server's views are asked
+for, once for all connections, and no other name is asked about. No I/O.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from typing import TYPE_CHECKING, Final
@@ -16,7 +19,7 @@ from antipode_shims.mysql._functions import OWN, called
 from antipode_shims.mysql._position.flavor import Ask, Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from antipode_shims.mysql._position.flavor import Asking, Flavor
 
@@ -28,13 +31,19 @@ _MOST_ASKED: Final = 8
 #: What a server answers for a name that stands for nothing: it is of a common table expression.
 _NOTHING: Final = frozenset({1046, 1049, 1146})
 _SYSTEM: Final = frozenset({b"information_schema", b"mysql", b"performance_schema", b"sys"})
+#: The views that a user may read.
+_LISTED: Final = (
+    "SELECT TABLE_NAME AS name FROM information_schema.VIEWS WHERE TABLE_SCHEMA NOT IN"
+    " ('information_schema', 'mysql', 'performance_schema', 'sys') LIMIT 1024"
+)
+_MOST_LISTED: Final = 1023
 _STRINGS: Final = re.compile(
     rb"""'(?:[^'\\]+|\\(?:.|\Z))*(?:'|\Z)|/\*(?!M?!).*?(?:\*/|\Z)|(?:\#|--(?=\s))[^\n]*""",
     re.DOTALL,
 )
 _PART: Final = rb"(?:`[^`]+`|[\w$\x80-\xff]+)"
 _NAME: Final = rb"[\s(]*(" + _PART + rb"(?:\s*\.\s*" + _PART + rb")?)"
-_FROM: Final = re.compile(rb"\b(?:from|join)\b" + _NAME, re.IGNORECASE)
+_FROM: Final = re.compile(rb"\b(?:from|(?:straight_)?join|table)\b" + _NAME, re.IGNORECASE)
 _AND: Final = re.compile(rb"(?:\s+(?:as\s+)?" + _PART + rb")?[\s)]*," + _NAME, re.IGNORECASE)
 
 
@@ -55,11 +64,69 @@ def _schema(name: bytes) -> bytes:
     return schema.strip(b"`").lower() if dot else b""
 
 
-class Views:
-    """What one connection knows of the names that its statements read."""
+class Listing:
+    """The names of one server's views, for all connections that reach it alike.
+
+    Attributes:
+        calm_until_s: until when nobody has to ask, since there are none; on the monotonic clock.
+    """
+
+    __slots__ = ("_names", "_until_s", "calm_until_s")
 
     def __init__(self) -> None:
+        """Not asked for yet."""
+        self._names: frozenset[bytes] | None = None
+        self.forget()
+
+    @property
+    def stale(self) -> bool:
+        """Whether it is to be asked for."""
+        return time.monotonic() >= self._until_s
+
+    def has(self, name: bytes) -> bool:
+        """Whether *name* may be a view's, in whatever schema."""
+        return self._names is None or _table(name) in self._names
+
+    def forget(self) -> None:
+        """A view may have been made."""
+        self._until_s = self.calm_until_s = 0.0
+
+    def asking(self) -> Asking[None]:
+        """Ask for it."""
+        names: frozenset[bytes] | None = None
+        with contextlib.suppress(Refused):
+            rows = yield Ask(_LISTED)
+            if len(rows) <= _MOST_LISTED:
+                names = frozenset(_table(_bytes(row["name"])) for row in rows)
+        self._names, self._until_s = names, time.monotonic() + FRESH_S
+        self.calm_until_s = 0.0 if names is None or names else self._until_s
+
+
+class _Anything(Listing):
+    """Of a server where any name may be a view's, because nobody asks."""
+
+    __slots__ = ()
+
+    @property
+    def stale(self) -> bool:
+        return False
+
+
+ANYTHING: Final = _Anything()
+
+
+class Views:
+    """What one connection knows of the names that its statements read.
+
+    Attributes:
+        listing: of its server's views; :data:`ANYTHING` where no reply shows a position.
+    """
+
+    __slots__ = ("_known", "_since_s", "listing")
+
+    def __init__(self, listing: Listing = ANYTHING) -> None:
         """Nothing yet."""
+        self.listing = listing
         self._known: dict[bytes, bool] = {}
         self._since_s = 0.0
 
@@ -68,15 +135,28 @@ class Views:
         now_s = time.monotonic()
         if now_s - self._since_s > FRESH_S or len(self._known) > _MOST:
             self._known, self._since_s = {}, now_s
-        return [name for name in names_in(sql) if name not in self._known][:_MOST_ASKED]
+        names = names_in(sql)
+        return list(names) if self.listing.stale else self._unknown(names)
 
-    def forget(self) -> None:
-        """Something was defined anew, or another schema is the default."""
+    def _unknown(self, names: Iterable[bytes]) -> list[bytes]:
+        return [name for name in names if name not in self._known and self.listing.has(name)][
+            :_MOST_ASKED
+        ]
+
+    def forget(self, *, made: bool = True) -> None:
+        """Something was defined anew, or another schema is the default.
+
+        Args:
+            made: whether a view may have been made.
+        """
         self._known = {}
+        if made:
+            self.listing.forget()
 
     def may_write(self, sql: bytes) -> bool:
         """Whether a statement reads a view that may write."""
-        return any(self._known.get(name, True) for name in names_in(sql))
+        has, known = self.listing.has, self._known
+        return any(known.get(name, True) for name in names_in(sql) if has(name))
 
     def asking(
         self, names: Collection[bytes], flavor: Flavor, harmless: frozenset[bytes]
@@ -88,6 +168,14 @@ class Views:
             flavor: of the server.
             harmless: functions of the application's that write nothing.
         """
+        if self.listing.stale:
+            yield from self.listing.asking()
+            names = self._unknown(names)
+        yield from self._asking(names, flavor, harmless)
+
+    def _asking(
+        self, names: Collection[bytes], flavor: Flavor, harmless: frozenset[bytes]
+    ) -> Asking[None]:
         for name in names:
             self._known[name] = False  # A view is not made of itself.
             text = yield from _definition(name)
@@ -95,7 +183,7 @@ class Views:
                 self._known[name] = True
                 continue
             inner = names_in(text)
-            yield from self.asking(
+            yield from self._asking(
                 [each for each in inner if each not in self._known], flavor, harmless
             )
             calls = called(text) - OWN[flavor] - harmless
@@ -112,10 +200,18 @@ def _definition(name: bytes) -> Asking[bytes | None]:
     except Refused as error:
         return b"" if error.number in _NOTHING else None
     found = {str(column).lower(): value for column, value in rows[0].items()} if rows else {}
-    text = found.get("create view", "")
-    plain: bytes = text if isinstance(text, bytes) else str(text).encode()
+    plain = _bytes(found.get("create view", ""))
     _, _, select = plain.partition(b" AS select ")
     return b"select " + select if select else plain
+
+
+def _bytes(text: object) -> bytes:
+    return text if isinstance(text, bytes) else str(text).encode()
+
+
+def _table(name: bytes) -> bytes:
+    """A name without its schema and quotes, in small letters."""
+    return name.rpartition(b".")[2].strip(b"`").lower()
 
 
 def _quoted(name: bytes) -> Iterator[str]:

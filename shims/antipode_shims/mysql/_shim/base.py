@@ -18,6 +18,7 @@ from antipode.shim import (
 )
 from antipode_shims._sql.own_logs import own_logs
 from antipode_shims._sql.promises import TABLE
+from antipode_shims.mysql._clients.views import Listing
 from antipode_shims.mysql._endpoint.caveat import caveat
 from antipode_shims.mysql._endpoint.endpoint import MySQLEndpoint
 from antipode_shims.mysql._endpoint.settings import ServerSettings, abandon, execute
@@ -96,6 +97,7 @@ class BaseMySQLShim(ServerShim):
         self.problems: tuple[str, ...] = ()
         self.proxied = ""
         self._runs = Runs()
+        self._views: dict[str, Listing] = {}
         self.own_logs = own_logs(datastore, settings.where)
         self._upstream = Upstream()
 
@@ -135,6 +137,10 @@ class BaseMySQLShim(ServerShim):
         """
         if not self._stated and (why := facts.proxied(accepted)):
             self.proxied = why
+
+    def views_of(self, server: str) -> Listing:
+        """What its clients know of the views of *server*."""
+        return self._views.setdefault(server, Listing())
 
     def require(self, facts: Facts) -> None:
         """Refuse a server where nobody can wait for reads.
