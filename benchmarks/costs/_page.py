@@ -41,15 +41,15 @@ SECTIONS = {
     "micro": Section(
         title="Operations",
         says=(
-            "Each operation of the library beside a bare call of OpenTelemetry with a text of the "
-            "same length, its floor: `set_baggage`, `attach` and `detach` for append and merge, "
+            "Each operation of the library compared with a bare call of OpenTelemetry with a text "
+            "of the same length: `set_baggage`, `attach` and `detach` for append and merge, "
             "baggage's `inject` and `extract` for the others. *Warm* inputs are of logs that the "
             "process knows, *cold* ones of logs that it never saw. The ratio is the median of the "
             "rounds' ratios, with their quartiles. "
             "[More](../guides/post-notification.md#the-cost-of-a-call-micro)."
         ),
         names=("operation", "inputs", "lineage"),
-        plain="floor µs",
+        plain="OpenTelemetry µs",
         ours="operation µs",
         spread="quartiles",
     ),
@@ -76,7 +76,7 @@ SECTIONS = {
     "requests": Section(
         title="Empty requests",
         says=(
-            "A request that does nothing, on loopback, with Antipode's integration beside "
+            "A request that does nothing, on loopback, with Antipode's integration and "
             "OpenTelemetry's instrumentation, and with the latter alone. *With a lineage*: the "
             "request brings one. The ratio is the median of the rounds' ratios, with the least "
             "and the greatest of them; each round has processes of its own. "
@@ -113,11 +113,11 @@ _GOES = (
 )
 _WRITTEN = "<!-- Written by `python -m benchmarks.costs render` from the files in costs/. -->"
 _INTRODUCTION = (
-    "Calls with the library beside the same calls without it, by turns. Times are medians in "
-    "microseconds; ratios say more, for both sides ran on the same machine at the same time. A "
-    "bound is the greatest ratio that we ask for, which in a dry run, with automatic barriers, and "
-    "for requests is 5 % or 30 µs, whichever is more; whether it is kept is decided before "
-    "rounding."
+    "Calls with the library compared with the same calls without it, interleaved. Times are "
+    "medians in microseconds; ratios say more, for both sides ran on the same machine at the same "
+    "time. A bound is the greatest ratio that we ask for, which in a dry run, with automatic "
+    "barriers, and for requests is 5 % or 30 µs, whichever is more; whether it is kept is decided "
+    "before rounding."
 )
 _LOAD = (
     "The load is the machine's over one minute, and that afterwards counts the benchmark itself."
@@ -132,7 +132,7 @@ _AS_IS = (
 
 def page(reports: Mapping[str, Report]) -> str:
     """The page, of the reports that there are."""
-    blocks = ["# What it costs", _WRITTEN, _INTRODUCTION]
+    blocks = ["# What it costs", _WRITTEN, *_result(reports), _INTRODUCTION]
     for benchmark, section in SECTIONS.items():
         blocks.append(f"## {section.title}")
         if benchmark in reports:
@@ -142,6 +142,18 @@ def page(reports: Mapping[str, Report]) -> str:
     if reports:
         blocks.append(_LOAD)
     return "\n\n".join(blocks) + "\n"
+
+
+def _result(reports: Mapping[str, Report]) -> Iterator[str]:
+    """How many cases are within their bound, of all that were measured."""
+    cases = [each for name in SECTIONS if name in reports for each in reports[name].cases]
+    bound = [each for each in cases if each.bound is not None]
+    if bound:
+        within = sum(not each.over for each in bound)
+        yield (
+            f"**{within} of {len(bound)} cases are within their bound.** "
+            "Each section names the others."
+        )
 
 
 def _unmeasured(section: Section, benchmark: str) -> Iterator[str]:

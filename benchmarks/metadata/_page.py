@@ -131,7 +131,7 @@ def page(report: dict[str, Any]) -> str:
         ValueError: a case is missing.
     """
     default, worst = _named(report, "default"), _named(report, "worst case")
-    blocks = ["# Lineages at the scale of a large company", _WRITTEN]
+    blocks = ["# Lineages at the scale of a large company", _WRITTEN, _result(default)]
     if report["short"]:
         blocks.append(
             "**A short run:** few requests, to see that everything works. Its figures mean little."
@@ -139,6 +139,14 @@ def page(report: dict[str, Any]) -> str:
     blocks += [_INTRODUCTION, *_sizes(default, worst), *_requests(default), *_sweep(swept(report))]
     blocks += [*_parts(worst), *_measured(report, default)]
     return "\n\n".join(blocks) + "\n"
+
+
+def _result(default: Case) -> str:
+    sent = default["call_bytes"]
+    return (
+        f"A lineage that goes with a call has **{sent['mean']:.0f} bytes in the mean**, "
+        f"{sent['p50']:,} at the median and {sent['p99']:,} at the 99th percentile."
+    )
 
 
 def _sizes(default: Case, worst: Case) -> Iterator[str]:

@@ -99,8 +99,25 @@ def _turns(report: Report, name: str) -> Turns:
     return found
 
 
+def _result(report: Report) -> str:
+    """How many composes were violations, without the library and with its barriers."""
+    counts = {_BASELINE: [0, 0], _BARRIER: [0, 0]}
+    for name in (f"variants-{pair}-{workload}" for pair in PAIRS for workload in _WORKLOADS):
+        for it in _turns(report, name):
+            kind = _BASELINE if it["variant"] == _BASELINE else _BARRIER
+            if it["variant"] in (_BASELINE, "automatic") or it["variant"].startswith(_BARRIER):
+                counts[kind][0] += it["wrong"]
+                counts[kind][1] += it["answered"]
+    (without, of), (with_them, of_them) = counts.values()
+    return (
+        f"Without the library **{without:,} of {of:,}** composes were violations; "
+        f"with its barriers **{with_them:,} of {of_them:,}** were."
+    )
+
+
 def _head(report: Report) -> Iterator[str]:
     yield "# Results: the social network"
+    yield _result(report)
     yield (
         "What [the social network](../guides/social-graph.md) of DeathStarBench shows and costs, "
         "with and without the library: the paper's Figure 8, and what it leaves open. "

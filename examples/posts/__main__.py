@@ -8,5 +8,7 @@ if __name__ == "__main__":
     try:
         from examples.posts.run import main
     except ImportError as error:
-        sys.exit(f"error: {error}: pip install -e '.[examples]' -e testing")
+        sys.exit(
+            f"error: {error}: pip install -e '.[examples]' -e testing"
+        )
     sys.exit(main())

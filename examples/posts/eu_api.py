@@ -1,4 +1,7 @@
-"""The API in the EU: ``GET /posts/{id}`` reads from the replica, and counts the view in the US."""
+"""The API in the EU.
+
+``GET /posts/{id}`` reads at the replica, and counts the view in the US.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,6 @@ from opentelemetry.instrumentation.fastapi import FastAPIInstrumentor
 from redis.asyncio import Redis
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 
-from antipode.integrations import asgi
-from antipode_shims import mysql, redis
 from examples.posts import telemetry
 from examples.posts.schema import Post
 
@@ -20,12 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 telemetry.set_up()
-posts = mysql.instrument_engine(
-    create_async_engine(os.environ["MYSQL_URL"]), datastore="posts", reads_from="replica"
-)
-counters = redis.instrument_client(
-    Redis.from_url(os.environ["REDIS_PRIMARY_URL"]), datastore="counters"
-)
+posts = create_async_engine(os.environ["MYSQL_URL"])
+counters = Redis.from_url(os.environ["REDIS_PRIMARY_URL"])
 
 
 @asynccontextmanager
@@ -38,7 +35,6 @@ async def lifespan(_: FastAPI) -> AsyncIterator[None]:
 
 app = FastAPI(lifespan=lifespan)
 FastAPIInstrumentor.instrument_app(app)
-asgi.instrument_app(app)
 
 
 @app.get("/posts/{post_id}")

@@ -1,4 +1,4 @@
-"""The Celery application of the EU: its broker is the RabbitMQ there."""
+"""The Celery application of the EU, over the RabbitMQ there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The consumer in the EU: for each message from the US it starts a task."""
+"""The consumer in the EU: each message from the US starts a task."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import aio_pika
 
-from antipode_shims import rabbitmq
 from examples.posts.eu_celery import app
 
 if TYPE_CHECKING:
@@ -18,7 +17,10 @@ if TYPE_CHECKING:
 
 
 async def on_message(message: AbstractIncomingMessage) -> None:
-    """Hand a post to a task; in the scope of the message, so that the task has its lineage."""
+    """Hand a post to a task, in the scope of the message.
+
+    So the task has its lineage.
+    """
     async with message.process(requeue=True):
         post = json.loads(message.body)
         arguments = [post["id"], post["author"]]
@@ -28,15 +30,20 @@ async def on_message(message: AbstractIncomingMessage) -> None:
 async def main() -> None:
     """Consume until SIGTERM."""
     stop = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    async with await aio_pika.connect_robust(os.environ["RABBITMQ_URL"]) as connection:
+    asyncio.get_running_loop().add_signal_handler(
+        signal.SIGTERM, stop.set
+    )
+    async with await aio_pika.connect_robust(
+        os.environ["RABBITMQ_URL"]
+    ) as connection:
         channel = await connection.channel()
-        rabbitmq.instrument_channel(channel, datastore="notifications")
         await channel.set_qos(prefetch_count=20)
         exchange = await channel.declare_exchange(
             "geo.posts", aio_pika.ExchangeType.TOPIC, durable=True
         )
-        queue = await channel.declare_queue("created-posts", durable=True)
+        queue = await channel.declare_queue(
+            "created-posts", durable=True
+        )
         await queue.bind(exchange, "created")
         await queue.consume(on_message)
         print("consuming", flush=True)

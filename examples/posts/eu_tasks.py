@@ -1,4 +1,7 @@
-"""The tasks of the EU: ``notify`` waits for what a message speaks of, then reads it nearby."""
+"""The tasks of the EU.
+
+``notify`` waits for what a message speaks of, then reads it nearby.
+"""
 
 from __future__ import annotations
 
@@ -12,22 +15,21 @@ from sqlalchemy import create_engine
 from sqlalchemy.orm import Session
 
 import antipode
-from antipode_shims import mysql, redis
 from examples.posts.eu_celery import app
 from examples.posts.schema import Post
 
 log = get_task_logger(__name__)
 
-posts = mysql.instrument_engine(
-    create_engine(os.environ["MYSQL_URL"]), datastore="posts", reads_from="replica"
-)
-counters = redis.instrument_client(
-    Redis.from_url(os.environ["REDIS_URL"]), datastore="counters", reads_from="replica"
-)
+posts = create_engine(os.environ["MYSQL_URL"])
+counters = Redis.from_url(os.environ["REDIS_URL"])
 api = httpx.Client(base_url=os.environ["EU_API_URL"])
 
 
-@app.task(name="notify", autoretry_for=(antipode.BarrierTimeout,), retry_backoff=True)
+@app.task(
+    name="notify",
+    autoretry_for=(antipode.BarrierTimeout,),
+    retry_backoff=True,
+)
 def notify(post_id: int, author: str) -> None:
     """Tell the author's followers in the EU of a post."""
     antipode.barrier(timeout=5, only=["posts", "counters"])
@@ -35,7 +37,8 @@ def notify(post_id: int, author: str) -> None:
         post = session.get(Post, post_id)
     number = counters.get(f"posts:{author}")
 
-    page = api.get(f"/posts/{post_id}")  # It counts a view, in the US: its response says so.
+    # It counts a view, in the US: its response says so.
+    page = api.get(f"/posts/{post_id}")
     antipode.barrier(timeout=5, only="counters")
     views = counters.get(f"views:{post_id}")
 

@@ -1,4 +1,7 @@
-"""The API in the US: ``POST /posts`` writes to MySQL, to Redis, and to an exchange of RabbitMQ."""
+"""The API in the US.
+
+``POST /posts`` writes to MySQL and Redis, and publishes to RabbitMQ.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,6 @@ from pydantic import BaseModel
 from redis.asyncio import Redis
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 
-from antipode.integrations import asgi
-from antipode_shims import mysql, rabbitmq, redis
 from examples.posts import telemetry
 from examples.posts.schema import Post
 
@@ -23,16 +24,18 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 telemetry.set_up()
-posts = mysql.instrument_engine(create_async_engine(os.environ["MYSQL_URL"]), datastore="posts")
-counters = redis.instrument_client(Redis.from_url(os.environ["REDIS_URL"]), datastore="counters")
+posts = create_async_engine(os.environ["MYSQL_URL"])
+counters = Redis.from_url(os.environ["REDIS_URL"])
 
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Hold the connection to RabbitMQ for as long as the service runs."""
-    async with await aio_pika.connect_robust(os.environ["RABBITMQ_URL"]) as connection:
-        channel = await connection.channel()  # with confirms, as aio-pika's are by default
-        rabbitmq.instrument_channel(channel, datastore="notifications")
+    """Hold the connection to RabbitMQ while the service runs."""
+    async with await aio_pika.connect_robust(
+        os.environ["RABBITMQ_URL"]
+    ) as connection:
+        # With confirms, as aio-pika's are by default.
+        channel = await connection.channel()
         app.state.exchange = await channel.declare_exchange(
             "geo.posts", aio_pika.ExchangeType.TOPIC, durable=True
         )
@@ -43,7 +46,6 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 app = FastAPI(lifespan=lifespan)
 FastAPIInstrumentor.instrument_app(app)
-asgi.instrument_app(app)
 
 
 class Draft(BaseModel):
@@ -57,9 +59,11 @@ class Draft(BaseModel):
 async def create(draft: Draft) -> dict[str, int]:
     """Store a post, count it, and tell the other region."""
     post = Post(author=draft.author, title=draft.title)
-    async with AsyncSession(posts, expire_on_commit=False) as session, session.begin():
+    async with AsyncSession(posts, expire_on_commit=False) as session:
         session.add(post)
+        await session.commit()
     number = await counters.incr(f"posts:{draft.author}")
     body = json.dumps({"id": post.id, "author": draft.author}).encode()
-    await app.state.exchange.publish(aio_pika.Message(body), routing_key="created")
+    message = aio_pika.Message(body)
+    await app.state.exchange.publish(message, routing_key="created")
     return {"id": post.id, "number": number}

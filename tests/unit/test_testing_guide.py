@@ -25,6 +25,14 @@ def test_the_example_passes(pytester: pytest.Pytester) -> None:
     pytester.runpytest_subprocess("-q").assert_outcomes(passed=1)
 
 
+def test_every_store_has_its_fixture_in_the_table() -> None:
+    """Whoever looks for the servers of a store finds the fixture that starts them."""
+    source = Path(plugin.__file__).read_text(encoding="utf-8")
+    fixtures = re.findall(r"^def (antipode_\w+)\(request", source, flags=re.MULTILINE)
+    assert len(fixtures) > 10
+    assert [name for name in fixtures if f"| `{name}` |" not in GUIDE] == []
+
+
 def test_every_fixture_and_fault_exists() -> None:
     """The tables name real fixtures and real methods."""
     for name in re.findall(r"^\| `(antipode_\w+)` ", GUIDE, flags=re.MULTILINE):

@@ -42,8 +42,9 @@ def page(found: Sequence[Found], conditions: dict[str, Any]) -> str:
         conditions: how, as `benchmarks._report.Start.conditions` has it.
     """
     parts = {it.cell.part for it in found}
-    blocks = ["# TrainTicket", _WRITTEN, *_warnings(conditions), _INTRODUCTION]
-    blocks += [f"**{figures.verdict(found).said}.**"]
+    said = figures.verdict(found).said
+    blocks = ["# TrainTicket", _WRITTEN, f"**{said[:1].upper()}{said[1:]}.**"]
+    blocks += [*_warnings(conditions), _INTRODUCTION]
     if "proof" in parts:
         blocks += _violations(found)
     if "costs" in parts:

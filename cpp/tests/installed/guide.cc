@@ -1,18 +1,23 @@
-// One request of a service: what it came with, what it writes, whom it calls, and what it waits for.
+// One request of a service: what it came with, what it writes, whom it
+// calls, and what it waits for.
 #include <antipode/barrier.h>
 #include <antipode/propagation.h>
 
 #include <iostream>
 
 int main() {
-  // A request arrives. Its caller has written a post, which the header `baggage` says.
-  const antipode::Headers headers{{"baggage", "antipode=1~kposts.5.log,tenant=acme"}};
+  // A request arrives. Its caller has written a post, which the header
+  // `baggage` says.
+  const antipode::Headers headers{
+      {"baggage", "antipode=1~kposts.5.log,tenant=acme"}};
   const antipode::ScopeGuard request(antipode::Extract(headers));
 
-  // It writes. A shim calls this once its store has acknowledged a write.
+  // It writes. A shim calls this once its store has acknowledged a
+  // write.
   antipode::RecordWrite({"users", "log", std::uint64_t{7}});
 
-  // It calls another service, which has the lineage then, and merges what that one has written.
+  // It calls another service, which has the lineage then, and merges
+  // what that one has written.
   antipode::OutgoingCall call("http", "timeline.internal", {}, "/v1");
   antipode::Headers outgoing;
   call.Outfit(outgoing);
@@ -21,13 +26,16 @@ int main() {
   for (const antipode::WriteId& write : antipode::Current().writes())
     std::cout << "depends on " << write.datastore << '\n';
 
-  // Before it reads, it waits until the store shows what the request depends on. Here no shim knows the store.
+  // Before it reads, it waits until the store shows what the request
+  // depends on. Here no shim knows the store.
   antipode::BarrierOptions options;
   options.timeout = std::chrono::seconds(5);
   options.only = {{"posts"}};
-  if (const auto attempt = antipode::TryBarrier(options); !attempt) std::cout << "barrier: " << attempt.code << '\n';
+  if (const auto attempt = antipode::TryBarrier(options); !attempt)
+    std::cout << "barrier: " << attempt.code << '\n';
 
-  // Its answer carries back what it added, and not what its caller has sent.
+  // Its answer carries back what it added, and not what its caller has
+  // sent.
   antipode::Headers response;
   antipode::InjectResponse(*request.scope(), response);
   std::cout << "answered: " << response.at(0).first << '\n';

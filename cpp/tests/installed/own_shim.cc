@@ -1,6 +1,7 @@
-// A shim that somebody writes for their own store, from the installed headers alone: a map with one log. Exits
-// with 0 where its reads wait, by a barrier that was called and by themselves, and lineages come back as they were
-// stored.
+// A shim that somebody writes for their own store, from the installed
+// headers alone: a map with one log. Exits with 0 where its reads wait,
+// by a barrier that was called and by themselves, and lineages come
+// back as they were stored.
 #include <chrono>
 #include <map>
 #include <mutex>
@@ -21,16 +22,19 @@ using antipode::Lineage;
 using antipode::Status;
 using antipode::WriteId;
 
-/// A primary and its replica, which shows what was written up to `shown`.
+/// A primary and its replica, which shows what was written up to
+/// `shown`.
 class MapShim final : public antipode::Store {
  public:
-  explicit MapShim(const std::string& datastore) : Store(datastore, antipode::ReadsFrom::kReplica) {}
+  explicit MapShim(const std::string& datastore)
+      : Store(datastore, antipode::ReadsFrom::kReplica) {}
 
   void Write(const std::string& key, const std::string& value) {
     const Lineage base = antipode::Current();
     const std::lock_guard guard(lock_);
     values_[key] = {value, antipode::StoredText(base)};
-    antipode::RecordWrite({datastore(), "log", ++written_, clock().Hour()});
+    antipode::RecordWrite(
+        {datastore(), "log", ++written_, clock().Hour()});
   }
   std::pair<std::string, Lineage> Read(const std::string& key) {
     if (const auto floor = antipode::Floor::Current(*this)) {
@@ -46,13 +50,18 @@ class MapShim final : public antipode::Store {
   }
 
   [[nodiscard]] bool Floors() const override { return true; }
-  std::unique_ptr<antipode::Endpoint> OpenEndpoint(double) override { return std::make_unique<Connection>(*this); }
+  std::unique_ptr<antipode::Endpoint> OpenEndpoint(double) override {
+    return std::make_unique<Connection>(*this);
+  }
 
  private:
   class Connection final : public antipode::Endpoint {
    public:
     explicit Connection(MapShim& shim) : shim_(shim) {}
-    antipode::Observation Observe(const std::set<WriteId>& writes, double) override { return shim_.Shown(writes); }
+    antipode::Observation Observe(const std::set<WriteId>& writes,
+                                  double) override {
+      return shim_.Shown(writes);
+    }
 
    private:
     MapShim& shim_;
@@ -63,8 +72,10 @@ class MapShim final : public antipode::Store {
     shown.server = "replica";
     const std::lock_guard guard(lock_);
     for (const WriteId& each : writes) {
-      const bool visible = std::get<std::uint64_t>(each.version) <= shown_;
-      shown.statuses[each] = visible ? Status::kVisible : Status::kNotYet;
+      const bool visible =
+          std::get<std::uint64_t>(each.version) <= shown_;
+      shown.statuses[each] =
+          visible ? Status::kVisible : Status::kNotYet;
     }
     return shown;
   }
@@ -95,7 +106,8 @@ bool HoldsReads(MapShim& shim) {
   shim.CatchUp();
   antipode::Barrier(AtRead(std::chrono::seconds(5)));
   const auto [value, lineage] = shim.Read("1");
-  return value == "hello" && lineage.writes().size() == 1 && lineage.writes()[0].datastore == "users";
+  return value == "hello" && lineage.writes().size() == 1 &&
+         lineage.writes()[0].datastore == "users";
 }
 
 bool WaitsByItself(MapShim& shim) {

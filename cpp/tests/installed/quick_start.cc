@@ -1,4 +1,5 @@
-// What a service does with the installed package. Exits with 0 where the library did as the README says.
+// What a service does with the installed package. Exits with 0 where
+// the library did as the README says.
 #include <chrono>
 #include <string>
 #include <thread>
@@ -11,7 +12,8 @@ bool WaitsWithoutExceptions();
 
 namespace {
 
-/// Where there is nothing to wait for, a barrier succeeds at once; where nothing can wait, it says so.
+/// Where there is nothing to wait for, a barrier succeeds at once;
+/// where nothing can wait, it says so.
 bool Waits() {
   antipode::BarrierOptions options;
   options.timeout = std::chrono::seconds(5);
@@ -22,7 +24,8 @@ bool Waits() {
 }  // namespace
 
 int main() {
-  const antipode::Headers headers{{"baggage", "antipode=1~kposts.5.log,tenant=acme"}};
+  const antipode::Headers headers{
+      {"baggage", "antipode=1~kposts.5.log,tenant=acme"}};
   const antipode::ScopeGuard request(antipode::Extract(headers));
   std::thread([captured = antipode::Capture()] {
     const antipode::ScopeGuard guard(captured);
@@ -38,7 +41,14 @@ int main() {
   antipode::InjectResponse(*request.scope(), response);
   request.scope()->End();
 
-  const bool sent = outgoing.size() == 2 && outgoing[0].second.find("users") != std::string::npos;
-  const bool answered = response.size() == 1 && response[0].second.find("6.log") != std::string::npos;
-  return sent && answered && Waits() && WaitsWithoutExceptions() && !antipode::Metrics().empty() ? 0 : 1;
+  const bool sent =
+      outgoing.size() == 2 &&
+      outgoing[0].second.find("users") != std::string::npos;
+  const bool answered =
+      response.size() == 1 &&
+      response[0].second.find("6.log") != std::string::npos;
+  return sent && answered && Waits() && WaitsWithoutExceptions() &&
+                 !antipode::Metrics().empty()
+             ? 0
+             : 1;
 }

@@ -1,4 +1,5 @@
-// Compiled with -fno-exceptions: no header throws, and a barrier can be called without.
+// Compiled with -fno-exceptions: no header throws, and a barrier can be
+// called without.
 #include <chrono>
 
 #include "antipode/barrier.h"
@@ -7,6 +8,8 @@
 #include "antipode/shim.h"
 
 bool WaitsWithoutExceptions() {
-  antipode::BarrierOptions options;  // Without a deadline: a mistake, which is returned.
-  return antipode::TryBarrier(options).code == "argument" && !antipode::Lineage::TryDeserialize("nonsense");
+  antipode::BarrierOptions
+      options;  // Without a deadline: a mistake, which is returned.
+  return antipode::TryBarrier(options).code == "argument" &&
+         !antipode::Lineage::TryDeserialize("nonsense");
 }

@@ -60,7 +60,13 @@ class Regions:
 
     def us(self) -> dict[str, str]:
         """The environment of a service in the US."""
+        rules = (
+            f"posts=mysql://{self.mysql.primary}",
+            f"counters=redis://{self.redis.primary}",
+            f"notifications=amqp://{self.rabbitmq.primary}",
+        )
         return {
+            "ANTIPODE_DATASTORES": ", ".join(rules),
             "ANTIPODE_REGION": "us",
             "MYSQL_URL": self.mysql.url(driver="mysql+aiomysql"),
             "RABBITMQ_URL": self.rabbitmq.url(),
@@ -73,7 +79,14 @@ class Regions:
         Args:
             driver: of MySQL, in SQLAlchemy's spelling.
         """
+        rules = (
+            f"posts=mysql://{self.mysql.replica}?reads_from=replica",
+            f"counters=redis://{self.redis.replica}?reads_from=replica",
+            f"counters=redis://{self.redis.primary}",
+            f"notifications=amqp://{self.rabbitmq.replica}",
+        )
         return {
+            "ANTIPODE_DATASTORES": ", ".join(rules),
             "ANTIPODE_REGION": "eu",
             "MYSQL_URL": self.mysql.url(self.mysql.replica, driver=driver),
             "RABBITMQ_URL": self.rabbitmq.url(self.rabbitmq.replica),

@@ -26,7 +26,7 @@ def test_a_client(origin: Origin) -> None:
 
 def test_the_hosts_that_are_allowed() -> None:
     """As the guide says of each entry."""
-    run("antipode.configure(egress_hosts=")
+    run("antipode.configure(\n    egress_hosts=")
     assert may_leave_to("orders.internal", 8080)
     assert may_leave_to("posts.eu.internal", 80)
     assert not may_leave_to("eu.internal", 80)
