@@ -7,11 +7,37 @@ import subprocess
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+import pytest
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+#: These need no server.
+IN_PROCESS = {"core", "grpc"}
+#: The others' servers take longer to start than all of their budgets to count.
+QUICK = {*IN_PROCESS, "redis"}
 #: After so long a program hangs.
 HANGS_S = 100
+
+
+def marks(about: str) -> list[pytest.MarkDecorator]:
+    """What a test needs of which a program counts *about*: a store, or what needs no server."""
+    store = [] if about in IN_PROCESS else [pytest.mark.store(about)]
+    return store if about in QUICK else [*store, pytest.mark.slow]
+
+
+def cases(lines: Mapping[str, Sequence[str]]) -> list[Any]:
+    """Each line with what it is about."""
+    return [
+        pytest.param(about, line, id=line, marks=marks(about))
+        for about, of in lines.items()
+        for line in of
+    ]
+
+
+def topology_of(request: pytest.FixtureRequest, about: str) -> Any:
+    """The servers, or None where it needs none."""
+    return None if about in IN_PROCESS else request.getfixturevalue(f"antipode_{about}")
 
 
 def ran(words: Sequence[str]) -> dict[str, dict[str, Any]]:
