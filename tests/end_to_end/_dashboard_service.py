@@ -34,6 +34,14 @@ COUNTED = {
     "unguarded_read": 15,
     "poll_failed": 25,
     "reads_at_primary": 6,
+    "unnamed_client": 70,
+    "two_names": 45,
+    "unknown_store": 30,
+    "client_not_made": 35,
+    "floor_unused": 33,
+    "stripped": 20,
+    "served_stale": 11,
+    "blocked_loop": 60,
 }
 MANY = Lineage([WriteId("posts", f"log-{number}", 1) for number in range(60)])
 

@@ -15,6 +15,7 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from antipode_testing import wait_until
 from tests.end_to_end._prometheus import DASHBOARD, JOB, Prometheus, prometheus, queries
+from tests.unit.test_telemetry_names import rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,12 +59,9 @@ def test_the_variable_lists_the_service(server: Prometheus) -> None:
 
 @needs_prometheus
 def test_the_alerts_are_queries(server: Prometheus) -> None:
-    """Prometheus takes the guide's alerts as they are."""
-    guide = DASHBOARD.parents[1] / "guides" / "telemetry.md"
-    alerts = re.findall(r"```promql\n(.*?)```", guide.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(alerts) == 2
-    for alert in alerts:
-        assert isinstance(server.ask("query", query=alert)["result"], list)
+    """Prometheus takes each alert of the file as it is."""
+    for rule in rules():
+        assert isinstance(server.ask("query", query=rule["expr"])["result"], list)
 
 
 def test_grafanas_types_know_all_of_it() -> None:

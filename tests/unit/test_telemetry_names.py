@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 DASHBOARD = DOCS / "assets" / "grafana-dashboard.json"
+RULES = DOCS / "assets" / "prometheus-rules.yml"
 PAGE = DOCS / "reference" / "telemetry.md"
 #: How the Prometheus exporter and the collector spell units; annotations in braces are dropped.
 UNITS = {"s": "_seconds", "By": "_bytes"}
@@ -101,6 +104,74 @@ def test_the_dashboards_queries_ask_for_what_is_exported(sdk: Telemetry) -> None
         quoted = re.sub(r'"[^"]*"', "", query)
         mentioned = set(re.findall(r"\bantipode_\w+(?=\{)", quoted))
         assert mentioned == {name for name, _ in selectors}
+
+
+def rules() -> list[dict[str, Any]]:
+    """The alerts for Prometheus."""
+    yaml = pytest.importorskip("yaml")
+    (group,) = yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"]
+    found: list[dict[str, Any]] = group["rules"]
+    return found
+
+
+def test_the_alerts_ask_for_what_is_exported(sdk: Telemetry) -> None:
+    """Every metric, label and value in an alert is one that the SDK exports."""
+    names = exported(sdk)
+    assert len(rules()) == len({each["alert"] for each in rules()})
+    for rule in rules():
+        query, metrics = (
+            rule["expr"],
+            set(re.findall(r"\bantipode_\w+_\w+\b(?! *[=!])", rule["expr"])),
+        )
+        asked = metrics & names.keys()
+        assert asked, query
+        for name, matchers in SELECTOR.findall(query):
+            for label, values in MATCHER.findall(matchers):
+                assert set(values.split("|")) <= names[name][label], query
+        labels = {label for each in asked for label in names[each]}
+        for grouped in GROUPING.findall(query):
+            assert set(re.split(r",\s*", grouped)) <= labels, query
+        texts = "".join(rule["annotations"].values())
+        shown = set(re.findall(r"\$labels\.(\w+)", texts))
+        assert shown <= set(re.split(r",\s*", GROUPING.findall(query)[0])), texts
+        unknown = {each for each in metrics - names.keys() if each not in labels}
+        assert not unknown, query
+
+
+def test_the_dashboard_and_the_alerts_have_all_of_the_checklist(sdk: Telemetry) -> None:
+    """Each count that the page names has a panel, which shows it at zero, and an alert."""
+    page = (DOCS / "operate" / "production.md").read_text(encoding="utf-8")
+    counts = COUNTERS.keys() & set(re.findall(r"`(\w+)`", page))
+    assert counts >= {"blocked_loop", "stripped", "unnamed_client", "two_names", "served_stale"}
+    names = exported(sdk)
+    alerts = [each["expr"] for each in rules()]
+    for count_ in counts - {"unknown_store"}:  # Somebody else's datastore, most often.
+        name = f"{COUNTERS[count_].name.replace('.', '_')}_total"
+        assert name in names
+        assert any(name in each for each in alerts), count_
+        assert any(name in each and each.endswith("or vector(0)") for each in queries()), count_
+
+
+def test_the_guides_alerts_are_those_of_the_file() -> None:
+    """What the guide shows is what is loaded."""
+    guide = (DOCS / "guides" / "telemetry.md").read_text(encoding="utf-8")
+    shown = re.findall(r"```promql\n(.*?)```", guide, re.DOTALL)
+    loaded = ["".join(each["expr"].split()) for each in rules()]
+    assert shown
+    assert all("".join(each.split()) in loaded for each in shown)
+    assert f"../assets/{RULES.name}" in guide
+
+
+def test_promtool_takes_the_alerts() -> None:
+    """Where it is installed."""
+    fetched = DOCS.parent / ".stores" / "prometheus" / "usr" / "bin" / "promtool"
+    promtool = str(fetched) if fetched.is_file() else shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("there is no promtool")
+    ran = subprocess.run(
+        [promtool, "check", "rules", str(RULES)], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 def test_the_dashboards_legends_name_what_is_grouped_by() -> None:
