@@ -50,6 +50,11 @@ public final class Barriers {
     return Measured.call("barrier", () -> run(new Call(options, false), false));
   }
 
+  /** Blocks as {@link #barrier} does, for a router: that it goes another way is no failure. */
+  static BarrierResult route(BarrierOptions options) {
+    return Measured.call("route", () -> run(new Call(options, false), false));
+  }
+
   /**
    * Returns what will be the result, or the error of {@link #barrier}. No thread waits for it.
    * Cancelled, it leaves nothing. What depends on it runs in the common pool, unless it names an

@@ -61,7 +61,7 @@ final class Measured {
     if (unmet != null) {
       unmet(operation, unmet.result());
     }
-    if (result != null && operation.equals("barrier")) {
+    if (result != null && !operation.equals("check")) {
       waited(result, "now");
     }
   }

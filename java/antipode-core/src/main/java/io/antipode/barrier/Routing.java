@@ -42,6 +42,9 @@ final class Routing {
     if (scope.uncommitted().contains(datastore)) {
       return false;
     }
+    if (Moved.cause(scope, datastore) != null) {
+      return false;
+    }
     if (!AutomaticDemand.concerns(scope.lineage(), datastore)) {
       return true;
     }
@@ -53,11 +56,15 @@ final class Routing {
     Duration left = allowance.left(clock.nanoTime());
     allowance.begin(clock.nanoTime());
     try {
-      return Barriers.barrier(
-              BarrierOptions.timeout(left.compareTo(LEAST) > 0 ? left : LEAST)
-                  .withOnly(datastore)
-                  .returningUnmet())
-          .isOk();
+      BarrierOptions options =
+          BarrierOptions.timeout(left.compareTo(LEAST) > 0 ? left : LEAST)
+              .withOnly(datastore)
+              .returningUnmet();
+      UnmetException unmet = UnmetException.of(Barriers.route(options));
+      if (unmet != null) {
+        Moved.move(scope, datastore, unmet.forPrimary());
+      }
+      return unmet == null;
     } finally {
       allowance.end(clock.nanoTime());
     }

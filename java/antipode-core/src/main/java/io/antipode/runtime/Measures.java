@@ -19,9 +19,9 @@ public final class Measures {
   /** Who is notified, in the thread that does it. */
   public interface Measure {
     /**
-     * A barrier or a check is over.
+     * A barrier, a check or the question of a router is over.
      *
-     * @param operation {@code barrier} or {@code check}
+     * @param operation {@code barrier}, {@code check} or {@code route}
      * @param status {@code ok}, the code of the error, thrown or not, {@code cancelled}, or the
      *     name of an exception
      * @param error the same where the call threw; empty where it did not
@@ -39,7 +39,7 @@ public final class Measures {
     /**
      * A dependency was not got.
      *
-     * @param operation {@code barrier}, {@code check} or {@code read}
+     * @param operation {@code barrier}, {@code check}, {@code route} or {@code read}
      */
     void unmet(String operation, String datastore, String outcome);
 

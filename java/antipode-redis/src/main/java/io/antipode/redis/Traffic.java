@@ -1,6 +1,9 @@
 package io.antipode.redis;
 
+import io.antipode.OnStale;
+import io.antipode.Settings;
 import io.antipode.barrier.Floor;
+import io.antipode.barrier.Moved;
 import io.antipode.barrier.Observation;
 import io.antipode.barrier.Places;
 import io.antipode.barrier.StaleRead;
@@ -56,6 +59,9 @@ import org.jspecify.annotations.Nullable;
 final class Traffic<K, V> {
   /** Whose commands keep no order among those of requests: they have no scope. */
   private static final Object NO_REQUEST = new Object();
+
+  /** Whose cursors are of one server: the other one would leave elements out. */
+  private static final Set<String> SCANS = Set.of("SCAN", "SSCAN", "HSCAN", "ZSCAN");
 
   /** How many words decide what a command does. */
   private static final int WORDS = 4;
@@ -149,6 +155,11 @@ final class Traffic<K, V> {
         return command;
       }
     }
+    UnmetException cause = floor == null ? null : staysFor(kind, name);
+    if (cause != null) {
+      end(command, kind, context, cause);
+      return command;
+    }
     Sending<?> sending = new Sending<>(command, kind, floor, stale, context);
     synchronized (this) {
       if (!real.isMulti() && !mayPass(sending, waiting)) {
@@ -169,18 +180,29 @@ final class Traffic<K, V> {
     }
   }
 
+  /** Returns why a read of a request that was moved to the primary is made there, or null. */
+  private @Nullable UnmetException staysFor(Kind kind, String name) {
+    boolean mayMove = isMovable(kind, name) && shim.primary() != null;
+    boolean isWanted = Settings.current().onStale() == OnStale.PRIMARY;
+    return mayMove && isWanted ? Moved.cause(Scope.currentOrNull(), shim.datastore()) : null;
+  }
+
+  private boolean isMovable(Kind kind, String name) {
+    boolean isBound = isWatching || hasSelected || real.isMulti();
+    return kind == Kind.READ && !isBound && !SCANS.contains(name);
+  }
+
   /** Ends a command that is not sent: with an error, or at the primary, if it may be made there. */
   private void end(RedisCommand<K, V, ?> command, Kind kind, Context context, Throwable error) {
     Supplier<? extends StatefulRedisConnection<?, ?>> primary = shim.primary();
-    boolean isBound = isWatching || hasSelected || real.isMulti();
     if (primary == null
-        || kind != Kind.READ
-        || isBound
+        || !isMovable(kind, name(command))
         || !(error instanceof UnmetException unmet && unmet.isForPrimary())) {
       command.completeExceptionally(error);
       return;
     }
     Counts.count("reads_at_primary", shim.datastore());
+    Moved.move(Scope.fromContextOrNull(context), shim.datastore(), unmet);
     // It may have to connect, which no thread of the client's may wait for.
     CompletableFuture<Void> unused =
         CompletableFuture.runAsync(
