@@ -12,7 +12,14 @@ from antipode._lineage.outcomes import Outcome, Status
 from antipode._lineage.write_id import Incomplete, Unjudged
 from antipode._request.context import scope_in
 from antipode._runtime.metrics import count, log_once
-from antipode._runtime.ruled import holds_reads, is_ruled, never_waits, unapplied, waits_for_ruled
+from antipode._runtime.ruled import (
+    holds_reads,
+    is_ruled,
+    lacks,
+    never_waits,
+    unapplied,
+    waits_for_ruled,
+)
 
 from .decisions import PROMISE_GRACE_S
 from .registry import looking_shim, reads_elsewhere, shims_of, waits_for_any
@@ -155,6 +162,7 @@ def _fenced(missing: frozenset[Incomplete], at: At) -> dict[str, frozenset[Incom
 
 
 ABSENT = "this process has no shim for it"
+_LACKING = 'a rule names it, and no client of it is installed: pip install "antipode-xcy[{}]"'
 _UNAPPLIED = "a rule names it, and no client of {} is instrumented by rules: call antipode.setup()"
 _CAUSES = {
     Status.UNKNOWN_STORE: (
@@ -191,7 +199,9 @@ def _settled(
 def _absence(datastore: str) -> str:
     """Why nothing can be waited for of *datastore*, which has no shim here."""
     store = unapplied(datastore)
-    return ABSENT if store is None else _UNAPPLIED.format(store)
+    if store is None:
+        return ABSENT
+    return (_LACKING if lacks(store) else _UNAPPLIED).format(store)
 
 
 def _is_unmade(datastore: str) -> bool:

@@ -79,11 +79,14 @@ _OF_REGIONS = frozenset({"dynamodb", "s3", "sns"})
 _OF_WHOLES = {"mongodb": "databases", "activemq": "destinations"}
 _MOST_SHOWN = 200
 _MOST_PORT = 65535
+_MOST_DIGITS = 9
 _LOOPBACK = frozenset({"", "localhost", "127.0.0.1", "::1"})
 #: Where an entry begins: MongoDB's URLs have commas of their own.
 _BEGINS = re.compile(r"(?<![,;\s])[,;\s]+(?=[^\s,;=:/?]+\s*=\s*[a-z][a-z0-9+]*://)")
 #: Where a URL has no port after a host, but perhaps a password that was cut at one of its signs.
 _NO_PORT = re.compile(r"(//[^:/?#\[\s]*):(?!\d{1,5}(?:[/?,]|$)).*", re.DOTALL)
+#: An option of a URL.
+_OPTION = re.compile(r"[?&]([^=&?\s]*)=[^&\s]*")
 _ENTRY = re.compile(r"([^\s,;=:/?]+)\s*=\s*(\S+)")
 
 
@@ -153,8 +156,17 @@ def _refuse(shown: str, why: str) -> NoReturn:
 def _shown(text: str) -> str:
     """*text* without what may be a password, whatever signs it has in it."""
     hidden = re.sub(r"//.*@", "//***@", text, flags=re.DOTALL)
+    if "//" not in text and "@" in text:
+        hidden = f"***@{text.rpartition('@')[2]}"
     hidden = _NO_PORT.sub(r"\1:***", hidden)
+    hidden = _OPTION.sub(_without_secret, hidden)
     return hidden if len(hidden) <= _MOST_SHOWN else f"{hidden[:_MOST_SHOWN]}..."
+
+
+def _without_secret(option: re.Match[str]) -> str:
+    """An option as it stands, if it is one that is known; else without its value."""
+    known = any(option[1] in each for each in _OPTIONS.values())
+    return option[0] if known else f"{option[0].partition('=')[0]}=***"
 
 
 def _split(shown: str, url: str) -> tuple[SplitResult, str]:
@@ -188,6 +200,8 @@ def _rule(name: str, url: str) -> Rule:
     if parts.fragment or not (parts.netloc or path):
         _refuse(shown, "its URL names no host")
     database = unquote(parts.path[1:]) if scheme != "unix" else ""
+    if path and not path.startswith(("/", "@")):
+        _refuse(shown, "the path of a socket begins with '/'; a host stands after '//'")
     if path:
         places: tuple[Place, ...] = ((path, 0),)
     elif scheme == _SENTINEL:
@@ -205,8 +219,13 @@ def _require_matchable(shown: str, store: str, database: str) -> None:
     """Refuse a *database* that no client of *store* is of."""
     if database and (within := _OF_WHOLES.get(store)):
         _refuse(shown, f"a rule of {store} is for all {within}: take '/{database}' off its URL")
-    if store == "redis" and database and not database.isdecimal():
+    if store == "redis" and database and str(_number(database)) != database:
         _refuse(shown, f"databases of Redis have numbers, as in /0, not {database!r}")
+
+
+def _number(text: str) -> int | None:
+    """The number that *text* is in decimal digits; None where it is none, or far too long."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS else None
 
 
 def _places(shown: str, netloc: str, scheme: str) -> tuple[Place, ...]:
@@ -219,6 +238,8 @@ def _places(shown: str, netloc: str, scheme: str) -> tuple[Place, ...]:
 
 def _place(shown: str, host: str, port: int) -> Place:
     match = re.fullmatch(r"(\[[^]]+\]|[^:\[\]]*)(?::(\d{1,5}))?", unquote(host))
+    if match is None and host.count(":") > 1 and "[" not in host:
+        _refuse(shown, "an address of IPv6 stands in brackets, as in [2001:db8::1]:6379")
     if match is None:
         _refuse(shown, "what stands for its host is no host with a port")
     if match[2] and not (port and 0 < int(match[2]) <= _MOST_PORT):
@@ -245,6 +266,10 @@ def _sentinels(shown: str, netloc: str, path: str) -> tuple[tuple[Place, ...], s
 def _taken_options(shown: str, store: str, options: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for option, value in options.items():
+        if option == "db" and store == "redis":
+            _refuse(
+                shown, "a database is a path, as in redis://cache/1; a rule of a socket is for all"
+            )
         if option not in _OPTIONS[store]:
             known = ", ".join(_OPTIONS[store]) or "nothing"
             _refuse(shown, f"it takes {known} after '?', not {option!r}")
@@ -276,6 +301,8 @@ def _disagree(one: Rule, other: Rule, where: str) -> NoReturn:
     if one.datastore == other.datastore:
         _refuse(one.datastore, f"{where} is named twice, with different options")
     names = f"{one.datastore} and {other.datastore}"
+    if "-" in (one.datastore, other.datastore):
+        _refuse(names, f"{where} is a datastore and is none ('-'): take one of the entries out")
     _refuse(names, f"{where} has two names: give the one that every service uses")
 
 

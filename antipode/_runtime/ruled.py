@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .config import config
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from .datastores import Place, Rule
 
@@ -18,6 +18,8 @@ NOT_OURS = "-"
 _HOLD_READS = frozenset({"redis", "mysql", "postgresql", "mongodb", "dynamodb", "s3"})
 #: The stores whose clients are instrumented by rules, each with rules of its own.
 _followed: dict[str, tuple[Rule, ...]] = {}
+#: The stores that rules name and of which no client is installed.
+_lacking: set[str] = set()
 #: The rules by which a client was instrumented.
 _matched: set[Rule] = set()
 #: The rules whose clients reached an address, of a store.
@@ -85,6 +87,17 @@ def nearest_to(
     if same:
         return same[0], True
     return (ours[0], False) if ours else None
+
+
+def lack(stores: Iterable[str]) -> None:
+    """Note that no client of these *stores* is installed, whatever rules say."""
+    _lacking.clear()
+    _lacking.update(stores)
+
+
+def lacks(store: str) -> bool:
+    """Whether no client of *store* is installed, as far as was looked for."""
+    return store in _lacking
 
 
 def applied(store: str) -> bool:

@@ -16,7 +16,7 @@ from antipode._runtime.datastores import forget_clients
 from antipode._runtime.greenlets import when_patched
 from antipode._runtime.imports import forget, when_imported
 from antipode._runtime.metrics import logger
-from antipode._runtime.ruled import NOT_OURS, follow, unfollow
+from antipode._runtime.ruled import NOT_OURS, follow, lack, lacks, unfollow
 from antipode._runtime.switch import switchable
 
 from .targets import ALIASES, NAMES, STORES, TARGETS, clients, uncovered
@@ -76,6 +76,7 @@ def setup(*, datastores: Datastores | None = None, skip: Iterable[str] = ()) -> 
     when_patched(after_patch)
     every = (*TARGETS, *STORES)
     found = [each for each in every if each.installed and each.name not in skipped]
+    lack({each.name for each in STORES} - {each.name for each in STORES if each.installed})
     with _lock:
         new = [each for each in found if each not in wanted]
         again = [each for each in found if each in STORES and each in _covered]
@@ -180,6 +181,8 @@ def _report(skipped: set[str], rules: Iterable[Rule]) -> str:
     if rules:
         named = sorted({_shown(each) for each in rules if each.datastore != NOT_OURS})
         parts.append(f"datastores: {', '.join(named)}")
+        if absent := sorted({each.store for each in rules if lacks(each.store)}):
+            parts.append(f"named by rules, and no client installed: {', '.join(absent)}")
     if found := clients(frozenset(rule.store for rule in rules) | skipped):
         parts.append(f"to be instrumented with the names of their datastores: {', '.join(found)}")
     return "; ".join(parts)

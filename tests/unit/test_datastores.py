@@ -95,6 +95,27 @@ def test_the_variable_and_the_argument_say_the_same(monkeypatch: pytest.MonkeyPa
         ("@all=redis://a", "begins with no '@'"),
         ("a=redis://h/0, b=redis://h:6379/0", "redis at h:6379/0 has two names"),
         ("a=redis://h, a=redis://h?reads_from=replica", "named twice, with different options"),
+        ("a=mysql://localhost, b=mysql://127.0.0.1", "mysql at localhost:3306 has two names"),
+        ("a=mysql://[::1], b=mysql://127.0.0.1", "mysql at localhost:3306 has two names"),
+        ("a=mongodb://x,y, b=mongodb://y,z", "mongodb at y:27017 has two names"),
+        ("a=amqp://q/%2F, b=amqps://q:5672/%2F", "rabbitmq at q:5672// has two names"),
+        ("a=redis://h?both=true, a=redis://h", "named twice, with different options"),
+        ("a=redis://h?both=true&reads_from=replica", "take reads_from out"),
+        ("-=redis://h, a=redis://h", "is a datastore and is none"),
+        ("a=redis://::1:6379", r"stands in brackets, as in \[2001:db8::1\]:6379"),
+        ("a=redis://[::1", "one of IPv6"),
+        ("a=unix:///run/r.sock?db=1", "a rule of a socket is for all"),
+        ("a=redis://h?db=2", "a database is a path, as in redis://cache/1"),
+        ("a=redis://h/01", "databases of Redis have numbers"),
+        ("a=redis://h/" + "9" * 40, "databases of Redis have numbers"),
+        ("a=postgresql:///shop?host=db", "a host stands after '//'"),
+        ("a=mysql:///shop?unix_socket=run/m.sock", "the path of a socket begins with '/'"),
+        ("a=unix://", "its URL names no host"),
+        ("a=redis://h?password=secret", "not 'password'"),
+        ("a=postgresql://h/shop?sslpassword=secret", "not 'sslpassword'"),
+        ("a='mysql://u:secret@h'", "begins with one of|a name and a URL"),
+        ('{"a": "mysql://u:secret@h"}', "an entry is a name and a URL"),
+        ("a=mysql:secret@h", "begins with one of|names no host|write"),
     ],
 )
 def test_what_is_refused(text: str, why: str) -> None:
@@ -149,6 +170,7 @@ def test_who_watches_a_service_goes_before_its_name() -> None:
         "a=mongodb://" + "h," * 50_000,
         " ,".join(f"a{number}=redis://h{number}" for number in range(5_000)),
     ],
+    ids=lambda text: text[-12:].strip() or "blank",
 )
 def test_a_long_text_takes_linear_time(text: str) -> None:
     """100 kB are read, or refused with an error of a few lines, in 100,000 steps and not squared.
@@ -161,3 +183,39 @@ def test_a_long_text_takes_linear_time(text: str) -> None:
     with pytest.raises(ConfigurationError) as raised:
         parsed(text)
     assert len(str(raised.value)) < 1_000
+
+
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        ("a=redis://h, a=redis://h:6379, a=redis://H.", 1),
+        ("a=redis://h/0, a=redis://h/1, a=redis://h", 3),
+        ("a=mongodb://x,y, a=mongodb://x,y", 1),
+        ("a=mysql://[fe80::1%25eth0]:3306, a=mysql://[2001:db8::1], a=mysql://[2001:db8:0::1]", 2),
+        ("a=redis://h/0, b=redis://h/1", 2),
+        ("a=redis://h, -=redis://h/1", 2),
+        ("a=mysql://h/x, b=postgresql://h:3306/x", 2),
+        ("a=postgresql:///shop?host=/run/pg, a=postgresql://db/shop", 2),
+    ],
+)
+def test_what_repeats_or_overlaps(text: str, rules: int) -> None:
+    """Entries that say the same count once; those of other databases or servers stand beside."""
+    assert len(parsed(text)) == rules
+
+
+def test_a_name_with_five_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is resolved: a client is matched by the name that it was given, or by none."""
+
+    def resolve(*_: object, **__: object) -> None:
+        raise AssertionError("a name was looked up")
+
+    for name in ("getaddrinfo", "gethostbyname", "gethostbyname_ex"):
+        monkeypatch.setattr(f"socket.{name}", resolve)
+    rules = parsed("cache=redis://cache.internal, cache=redis://10.0.0.1")
+    named = rule_for(rules, "redis", [place_of("cache.internal", 6379)], "0")
+    assert named is not None
+    found = [
+        rule_for(rules, "redis", [place_of(f"10.0.0.{number}", 6379)], "0")
+        for number in range(1, 6)
+    ]
+    assert [each and each.datastore for each in found] == ["cache", None, None, None, None]
