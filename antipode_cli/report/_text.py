@@ -142,9 +142,9 @@ def not_judged(report: Report) -> str:
     if not report.unread:
         return ""
     return (
-        f"not judged: {few(report.unread, most=10)} (written, and no read of a replica with a "
-        "write to see is recorded: reads outside of a scope, and by clients that are not "
-        "instrumented, are neither judged here nor held by automatic barriers)"
+        f"not judged: {few(report.unread, most=10)} (written, but no read at a replica was "
+        "recorded whose request depends on that: reads outside of a scope, and by clients that are not "
+        "instrumented, are not recorded, and automatic barriers do not hold them either)"
     )
 
 

@@ -95,9 +95,9 @@ def test_reads_that_automatic_barriers_guard_are_no_findings(tmp_path: Path) -> 
         ' leave the system, as an e-mail or a charge, need antipode.barrier(at="now") before'
         " them\n"
         "\n"
-        "not judged: inbox (written, and no read of a replica with a write to see is recorded:"
-        " reads outside of a scope, and by clients that are not instrumented, are neither judged"
-        " here nor held by automatic barriers)\n"
+        "not judged: inbox (written, but no read at a replica was recorded whose request depends"
+        " on that: reads outside of a scope, and by clients that are not instrumented, are not"
+        " recorded, and automatic barriers do not hold them either)\n"
         "antipode: no missing barrier, 2 reads guarded by automatic barriers (2 requests of 2"
         " processes, 2 reads of replicas with a write to see, datastores: inbox, posts)\n"
     )
