@@ -143,8 +143,8 @@ def not_judged(report: Report) -> str:
         return ""
     return (
         f"not judged: {few(report.unread, most=10)} (written, but no read at a replica was "
-        "recorded whose request depends on that: reads outside of a scope, and by clients that are not "
-        "instrumented, are not recorded, and automatic barriers do not hold them either)"
+        "recorded whose request depends on that: reads outside of a scope, and by clients that "
+        "are not instrumented, are not recorded, and automatic barriers do not hold them either)"
     )
 
 
