@@ -13,7 +13,8 @@ namespace antipode {
 ANTIPODE_EXPORT short AwaitSocket(int socket, short events, double deadline_s);
 
 /// As long as it lives, a write of this thread to a socket that ended fails (EPIPE) and raises no SIGPIPE. For clients
-/// that write without MSG_NOSIGNAL. Ended on the thread on which it began.
+/// that write without MSG_NOSIGNAL. Ended on the thread on which it began. One within another costs nothing: a batch of
+/// calls has one around it.
 class ANTIPODE_EXPORT WithoutSigpipe {
  public:
   WithoutSigpipe() noexcept;

@@ -250,6 +250,7 @@ class Client::Traffic {
       questions.push_back(HistoryQuestion(logs));
       questions.push_back(kInfo);
     }
+    const WithoutSigpipe quiet;
     for (const redis::Command& each : questions) connection_.Queue(each);
     for (const Sending& each : batch) connection_.QueueFormatted(each.bytes);
     connection_.Flush(timeout_s);
@@ -272,6 +273,7 @@ class Client::Traffic {
     std::vector<OwnedReply> replies;
     std::string why = asks ? "no answer after it" : connection_.refusal();
     try {
+      const WithoutSigpipe quiet;
       Queue(batch, questions);
       if (questions.before) before = StateOf(connection_.Receive().text().value_or(""));
       for (std::size_t nth = 0; nth < batch.size(); ++nth) replies.emplace_back(connection_.Receive().Release());

@@ -36,7 +36,15 @@ short AwaitSocket(int socket, short events, double deadline_s) {
   }
 }
 
+namespace {
+
+/// How many of this thread live.
+thread_local int nested = 0;
+
+}  // namespace
+
 WithoutSigpipe::WithoutSigpipe() noexcept : before_(), pending_(false) {
+  if (++nested > 1) return;
   const sigset_t blocked = Sigpipe();
   sigset_t pending;
   if (sigpending(&pending) == 0) pending_ = sigismember(&pending, SIGPIPE) == 1;
@@ -44,6 +52,7 @@ WithoutSigpipe::WithoutSigpipe() noexcept : before_(), pending_(false) {
 }
 
 WithoutSigpipe::~WithoutSigpipe() {
+  if (--nested > 0) return;
   // One that was pending before is not of ours.
   const sigset_t blocked = Sigpipe();
   const timespec now{0, 0};

@@ -77,6 +77,18 @@ TEST(WithoutSigpipe, LetsAWriteFailWithoutASignal) {
   EXPECT_EQ(sigismember(&blocked, SIGPIPE), 0);
 }
 
+// One within another ends with the outer one.
+TEST(WithoutSigpipe, HoldsAfterOneWithinIt) {
+  const Pair pair;
+  shutdown(pair.here(), SHUT_RDWR);
+  {
+    const WithoutSigpipe quiet;
+    { const WithoutSigpipe within; }
+    EXPECT_EQ(write(pair.here(), "x", 1), -1);
+  }
+  EXPECT_FALSE(IsPending(SIGPIPE));
+}
+
 // A signal that the application held back before is still there afterwards.
 TEST(WithoutSigpipe, LeavesAnApplicationsOwnSignal) {
   sigset_t only;
