@@ -13,6 +13,8 @@ from antipode._lineage.write_id import Incomplete, Unjudged
 from antipode._request.context import scope_in
 from antipode._runtime.metrics import count, log_once
 from antipode._runtime.ruled import (
+    asks_promises,
+    has_receipts,
     holds_reads,
     is_ruled,
     lacks,
@@ -37,6 +39,8 @@ DISCHARGED_BY_FENCE = ("size", "unsampled")
 
 #: The cause of what a barrier cannot wait for now, and leaves to reads.
 NOT_MADE = "its client is not made yet: the reads that follow wait for it"
+#: The same for messages with receipts, which are heard from the client's first connection on.
+NOT_HEARD = "its client is not made yet, and nothing hears its messages before: make it at start"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +124,7 @@ def plan(
 
 
 def _unmade(settled: Iterable[Outcome]) -> dict[str, frozenset[Dependency]]:
-    """What is left to reads, since no client is made yet that could be waited at now."""
+    """What is not waited for, since no client is made yet that could be waited at now."""
     unmade: defaultdict[str, set[Dependency]] = defaultdict(set)
     for outcome in settled:
         name = outcome.write.datastore
@@ -185,12 +189,15 @@ def _settled(
 
     A datastore of which this process has nothing is another team's, most likely: that is
     reported, unless it was asked for by name, or nothing that can be waited for was set up here.
-    One that a rule names is reported in any case, as its reads wait.
+    One that a rule names is reported in any case where its reads wait; of messages with receipts
+    nothing waits, so that who asked for them by name has an error.
     """
     name = dependency.datastore
     if way is Status.UNKNOWN_STORE and not shims_of(name):
-        if _is_unmade(name):
+        if holds_reads(name):
             return Outcome(dependency, way, cause=NOT_MADE, reported=True)
+        if has_receipts(name):
+            return Outcome(dependency, way, cause=NOT_HEARD, reported=reports)
         reports = reports and (waits_for_any() or waits_for_ruled())
         return Outcome(dependency, way, cause=_absence(name), reported=reports)
     return Outcome(dependency, way, cause=causes.get(way, ""))
@@ -205,8 +212,8 @@ def _absence(datastore: str) -> str:
 
 
 def _is_unmade(datastore: str) -> bool:
-    """Whether *datastore* has no shim yet, and its reads are held back once it has one."""
-    return not shims_of(datastore) and holds_reads(datastore)
+    """Whether *datastore* has no shim yet, and can be waited for once it has one."""
+    return not shims_of(datastore) and (holds_reads(datastore) or has_receipts(datastore))
 
 
 def _is_floored(datastore: str) -> bool:
@@ -242,7 +249,8 @@ def _promised(promise: Promise, at: At, now_s: float) -> Status | None:
     """
     shims = shims_of(promise.datastore)
     if not shims:
-        return _way(promise.datastore, at)
+        asked = asks_promises(promise.datastore) or not holds_reads(promise.datastore)
+        return _way(promise.datastore, at) if asked else Status.UNDECIDABLE
     if at == "read":
         can_look = any(shim.floors and shim.promises for shim in shims)
     else:

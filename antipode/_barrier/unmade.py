@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from antipode._runtime.metrics import count, log_once
+from antipode._runtime.ruled import holds_reads
 
 
 class Awaited:
@@ -33,10 +34,18 @@ class Awaited:
 
 
 def tell_of_unmade(datastore: str) -> None:
-    """Count, and once for each name log, what a barrier at ``now`` could only leave to reads."""
+    """Count, and once for each name log, what a barrier at ``now`` could only leave to reads.
+
+    Messages are left to nobody.
+    """
     count("client_not_made", datastore)
     message = (
         "a barrier could not wait for %r, whose client is not made yet: its next reads wait. Make "
         "the client before, where the barrier guards what is no read"
     )
+    if not holds_reads(datastore):
+        message = (
+            "a barrier did not wait for %r, whose client is not made yet: make it at start, as "
+            "nothing hears its messages before"
+        )
     log_once("client_not_made", datastore, "", message, datastore)

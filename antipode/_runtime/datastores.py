@@ -384,7 +384,12 @@ def described(store: str, place: Place, database: str | None) -> str:
     """An address, for people."""
     host, port = place
     where = f"{host}:{port}" if port else host
-    return f"{store} at {where}" + (f"/{database}" if database else "")
+    return f"{store} at {where}" + (f"/{plain(database)}" if database else "")
+
+
+def plain(database: str) -> str:
+    """A *database* as it may be shown: a password with a '/' ends up there."""
+    return f"***@{database.rpartition('@')[2]}" if "@" in database else database
 
 
 #: Where clients are that were made and have no name, by their ids, with what shows that they live.

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
 #: What stands for the name in the entry of an address that is no datastore of the application's.
 NOT_OURS = "-"
-#: The stores whose clients hold reads back, and ask for promises.
+#: The stores whose clients hold reads back.
 _HOLD_READS = frozenset({"redis", "mysql", "postgresql", "mongodb", "dynamodb", "s3"})
+#: Those of them whose clients ask for no promises.
+_NO_PROMISES = frozenset({"s3"})
 #: The stores whose clients are instrumented by rules, each with rules of its own.
 _followed: dict[str, tuple[Rule, ...]] = {}
 #: The stores that rules name and of which no client is installed.
@@ -130,6 +132,16 @@ def is_ruled(datastore: str) -> bool:
 def holds_reads(datastore: str) -> bool:
     """Whether reads of *datastore* are held back once a rule has instrumented their client."""
     return any(each.store in _HOLD_READS for each in _named(datastore))
+
+
+def asks_promises(datastore: str) -> bool:
+    """Whether reads of *datastore* ask for promises once a rule has instrumented their client."""
+    return any(each.store in _HOLD_READS - _NO_PROMISES for each in _named(datastore))
+
+
+def has_receipts(datastore: str) -> bool:
+    """Whether a rule names *datastore* as one of messages that can be waited for."""
+    return any(each.receipts for each in _named(datastore))
 
 
 def never_waits(datastore: str) -> bool:

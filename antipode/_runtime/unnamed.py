@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from .datastores import described
+from .datastores import described, plain
 from .metrics import count, log_once
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _SOCKETS = {"mysql": "mysql://localhost{}?unix_socket={}", "postgresql": "postgr
 def url_of(store: str, place: Place, database: str | None) -> str:
     """The URL of the rule for one address of a *store*; without user and password."""
     host, port = place
-    path = f"/{quote(database, safe='')}" if database else ""
+    path = f"/{quote(plain(database), safe='*@')}" if database else ""
     if host.startswith("sentinel "):
         service, _, by = host.removeprefix("sentinel ").partition(" by ")
         return (
@@ -69,6 +69,6 @@ def _known(store: str, database: str | None, nearest: tuple[Rule, bool] | None) 
     if same:
         return f" This server is {rule.datastore!r} under another name of its host.", rule.datastore
     within = _WITHIN.get(store, "database")
-    here = "none that is known" if database is None else repr(database)
+    here = "none that is known" if database is None else repr(plain(database))
     there = f"{within} {rule.database!r} of this server"
     return f" {rule.datastore!r} is {there}, and this client's is {here}.", "NAME"

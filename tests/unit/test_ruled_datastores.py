@@ -97,6 +97,53 @@ def test_messages_without_receipts_are_not_waited_for() -> None:
     assert outcome.status is Status.NOT_WAITABLE
 
 
+@pytest.fixture
+def later_stores() -> Iterator[None]:
+    """Rules for messages with receipts and for S3 are in force."""
+    antipode.configure(datastores="mail=amqp://broker?receipts=true, media=s3://eu-west-1")
+    for store in ("rabbitmq", "s3"):
+        ruled.follow(store)
+    yield
+    for store in ("rabbitmq", "s3"):
+        ruled.unfollow(store)
+
+
+@pytest.mark.usefixtures("later_stores")
+def test_messages_with_receipts_whose_client_is_not_made() -> None:
+    """It is reported with its cause, and who asked for them by name has an error."""
+    before, strangers = counted("client_not_made", "mail"), counted("unknown_store", "mail")
+    lineage = Lineage([WriteId("mail", "x", 1)])
+    (outcome,) = antipode.barrier(lineage, timeout=1).outcomes
+    assert (outcome.status, outcome.reported) == (Status.UNKNOWN_STORE, True)
+    assert "its client is not made yet" in outcome.cause
+    assert counted("client_not_made", "mail") == before + 1
+    assert counted("unknown_store", "mail") == strangers
+    with pytest.raises(antipode.UnknownDatastore, match="make it at start"):
+        antipode.barrier(lineage, timeout=1, only="mail")
+
+
+@pytest.mark.usefixtures("later_stores")
+@pytest.mark.parametrize("at", ["now", "read"])
+def test_s3_has_a_floor_and_no_promises(at: antipode._barrier.plan.At) -> None:
+    """Its writes are left to the reads that follow; nobody there can be asked for a promise."""
+    write, promise = (
+        WriteId("media", "bucket/key", "v1"),
+        Promise("media", "a1" * 16, 2_000_000_000),
+    )
+    with antipode.scope(Lineage([write])):
+        assert antipode.barrier(timeout=1, at=at)
+        client = FakeServer("media")
+        client.floors = True
+        register(client)
+        held = floor(client)
+        assert held is not None
+        assert (held.writes, held.promises) == ({write}, frozenset())
+        client.close()
+    lineage, why = Lineage([write], promises=[promise]), "cannot ask for promises"
+    with antipode.scope(lineage), pytest.raises(antipode.VisibilityCheckError, match=why):
+        antipode.barrier(timeout=1, at=at)
+
+
 def test_rules_that_nothing_applies_make_nothing_known() -> None:
     """The cause says what is missing, and a barrier for it raises."""
     antipode.configure(datastores=RULES)

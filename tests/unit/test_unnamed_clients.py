@@ -29,7 +29,9 @@ def made() -> Iterator[Callable[..., list[str]]]:
     wide = ProcessWide("redis", {})
     kept = []
 
-    def make(host: str, *, port: int = 6379, peer: Place | None = None) -> list[str]:
+    def make(
+        host: str, *, port: int = 6379, database: str = "1", peer: Place | None = None
+    ) -> list[str]:
         client, taken = Client(), []
 
         def take(rule: Rule) -> None:
@@ -37,7 +39,7 @@ def made() -> Iterator[Callable[..., list[str]]]:
 
         wide.start(None)
         kept.append(client)
-        wide.cover(client, [place_of(host, port)], "1", take, peer=peer)
+        wide.cover(client, [place_of(host, port)], database, take, peer=peer)
         return taken
 
     yield make
@@ -63,6 +65,17 @@ def test_one_warning_an_address(
     assert "NAME=redis://cache-one-digit-off:6379/1 to ANTIPODE_DATASTORES" in warning
     assert "-=redis://cache-one-digit-off:6379/1 where" in warning
     assert clients_without_names() == ["redis at cache-one-digit-off:6379/1"]
+
+
+def test_a_password_with_a_slash_is_not_shown(
+    made: Callable[..., list[str]], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Some clients take the rest of it for the database."""
+    antipode.configure(datastores="cache=redis://cache1")
+    assert made("u", database="cret@cache/0") == []
+    (warning,) = [each.getMessage() for each in caplog.records if each.name == "antipode"]
+    assert "cret" not in warning
+    assert "cret" not in str(clients_without_names())
 
 
 def test_no_warning_where_its_kind_has_no_rules(
