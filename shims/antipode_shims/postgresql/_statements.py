@@ -80,6 +80,19 @@ _GRAMMAR = frozenset(
 )
 
 
+#: A statement that changes what its session shows, and nothing else. Others change what a commit
+#: waits for, or what a snapshot is, or name what no text shows.
+_SETTING = re.compile(
+    r"""
+    \s*SELECT\s+(?:pg_catalog\s*\.\s*)?set_config\s*\(\s*
+    '(?:TimeZone|DateStyle|IntervalStyle|client_encoding|application_name|statement_timeout
+    |lock_timeout|(?!antipode\.)[a-z_]\w*\.\w+)'\s*,\s*
+    (?:%s|%\(\w+\)s|\$\d+|\?|'[^'\\]*')(?:\s*::\s*\w+)?\s*,\s*(?:true|false)\s*\)\s*;?\s*
+    """,
+    re.ASCII | re.IGNORECASE | re.VERBOSE,
+)
+
+
 class Meanings(Kept[str, int]):
     """What texts of one or more statements may do, by the text; found once for all of one form."""
 
@@ -91,6 +104,8 @@ class Meanings(Kept[str, int]):
     def __missing__(self, sql: str) -> int:
         if sql[LONGEST : LONGEST + 1]:
             return ANYTHING | MANY | self[sql[:HEAD]]
+        if _SETTING.fullmatch(sql):
+            return READS
         plain = unhidden(sql, _blank)
         if plain is None:
             return ANYTHING | MANY
@@ -125,7 +140,7 @@ def plain_of(sql: str) -> str:
 def unknown_functions(sql: str, readonly: frozenset[str] = frozenset()) -> frozenset[str]:
     """The functions that *sql* calls and that may write, for all that is known."""
     plain = unhidden(sql, _blank) if len(sql) <= LONGEST else None
-    return frozenset() if plain is None else _called(plain, readonly)
+    return frozenset() if plain is None or _SETTING.fullmatch(sql) else _called(plain, readonly)
 
 
 def _blank(hidden: str) -> str:

@@ -50,9 +50,12 @@ public final class Barriers {
     return Measured.call("barrier", () -> run(new Call(options, false), false));
   }
 
-  /** Blocks as {@link #barrier} does, for a router: that it goes another way is no failure. */
+  /**
+   * Blocks as {@link #barrier} does, for a router. That it goes another way is no failure, and it
+   * goes there at once where no server is.
+   */
   static BarrierResult route(BarrierOptions options) {
-    return Measured.call("route", () -> run(new Call(options, false), false));
+    return Measured.call("route", () -> run(new Call(options, false), false, true));
   }
 
   /**
@@ -133,10 +136,14 @@ public final class Barriers {
   }
 
   private static BarrierResult run(Call call, boolean once) {
+    return run(call, once, false);
+  }
+
+  private static BarrierResult run(Call call, boolean once, boolean isHasty) {
     try {
       Comparison comparison = call.comparison();
       if (comparison != null) {
-        await(call, comparison.await(), true);
+        await(call, comparison.await(), true, isHasty);
         call.compared(comparison);
       }
       Fences fences = call.askFences();
@@ -144,7 +151,7 @@ public final class Barriers {
         await(fences, call.fenceTimeout());
         call.raiseFences(fences);
       }
-      await(call, call.await(), once);
+      await(call, call.await(), once, isHasty);
     } catch (InterruptedException error) {
       Thread.currentThread().interrupt();
       CancellationException cancelled = new CancellationException("interrupted in a barrier");
@@ -163,9 +170,10 @@ public final class Barriers {
   }
 
   /** Waits until it is finished, or its deadline, which a poll from this thread may come near. */
-  private static void await(Call call, Wait wait, boolean once) throws InterruptedException {
+  private static void await(Call call, Wait wait, boolean once, boolean isHasty)
+      throws InterruptedException {
     CountDownLatch finished = new CountDownLatch(1);
-    Waiter waiter = new Waiter(wait, finished::countDown, call.clock(), once);
+    Waiter waiter = new Waiter(wait, finished::countDown, call.clock(), once, isHasty);
     waiter.recall();
     if (waiter.isFinished() || (waiter.lookHere() && waiter.isFinished())) {
       return;

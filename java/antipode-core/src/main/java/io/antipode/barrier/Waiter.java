@@ -15,6 +15,7 @@ final class Waiter implements Subscriber {
   private final Runnable notify;
   private final Clock clock;
   private final boolean once;
+  private final boolean isHasty;
   private final Set<String> looked = new HashSet<>();
   private final Map<String, Watcher> watchers = new HashMap<>();
   private boolean isOver;
@@ -26,6 +27,18 @@ final class Waiter implements Subscriber {
    * @param once whether one poll of each datastore is enough
    */
   Waiter(Wait wait, Runnable notify, Clock clock, boolean once) {
+    this(wait, notify, clock, once, false);
+  }
+
+  /**
+   * Connects a wait to the watchers.
+   *
+   * @param notify called once, from any thread, when it is finished
+   * @param once whether one poll of each datastore is enough
+   * @param isHasty whether it ends as soon as no server is there: who waits has another way to go
+   */
+  Waiter(Wait wait, Runnable notify, Clock clock, boolean once, boolean isHasty) {
+    this.isHasty = isHasty;
     this.wait = wait;
     this.notify = notify;
     this.clock = clock;
@@ -51,6 +64,9 @@ final class Waiter implements Subscriber {
   }
 
   synchronized boolean isFinished() {
+    if (isHasty && wait.pending().stream().anyMatch(each -> watcher(each).isAbsent())) {
+      return true;
+    }
     if (once) { // Even if it cannot succeed any more: the caller asks what is visible.
       return looked.containsAll(wait.pending());
     }

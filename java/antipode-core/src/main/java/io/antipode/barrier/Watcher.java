@@ -4,11 +4,15 @@ import io.antipode.lineage.Dependency;
 import io.antipode.lineage.Promise;
 import io.antipode.lineage.WriteId;
 import io.antipode.runtime.Counts;
+import java.net.ConnectException;
+import java.net.UnknownHostException;
+import java.nio.channels.UnresolvedAddressException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Set;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.logging.Level;
@@ -24,6 +28,11 @@ final class Watcher implements Stepper {
 
   /** The longest that making a connection may take: several round trips, to a server far away. */
   static final Duration CONNECT = Duration.ofSeconds(5);
+
+  /** For how long nobody who is in a hurry asks again where no server was. */
+  private static final Duration ABSENT = Duration.ofSeconds(1);
+
+  private static final int MOST_CAUSES = 10;
 
   /** Why nobody polls any more. */
   static final String CLOSED = "its shim was closed";
@@ -49,6 +58,10 @@ final class Watcher implements Stepper {
   private volatile boolean isClosed;
   private volatile @Nullable Endpoint endpoint;
   private volatile String away = "";
+
+  /** When no server was there; null where one was since. */
+  private volatile @Nullable Long absentSince;
+
   private volatile @Nullable LastPoll lastPoll;
 
   Watcher(Shim shim, Clock clock) {
@@ -73,6 +86,45 @@ final class Watcher implements Stepper {
   /** Returns why the last poll failed; empty where it did not. */
   String away() {
     return away;
+  }
+
+  /** Returns whether no server was there a moment ago: refused, or a host without an address. */
+  boolean isAbsent() {
+    Long since = absentSince;
+    return since != null && clock.nanoTime() - since < ABSENT.toNanos();
+  }
+
+  /** Knows, and logs once while it lasts, that no server is there. */
+  private void noteAbsence(Throwable error) {
+    if (!(error instanceof UnreachableException && isAbsence(error))) {
+      absentSince = null;
+      return;
+    }
+    if (absentSince == null) {
+      Counts.LOG.warning(
+          () ->
+              "no server of "
+                  + shim.datastore()
+                  + " is there, and reads that can go elsewhere do not wait: "
+                  + why(error));
+    }
+    absentSince = clock.nanoTime();
+  }
+
+  private static boolean isAbsence(Throwable error) {
+    Throwable found = error;
+    for (int depth = 0; found != null && depth < MOST_CAUSES; depth++) {
+      boolean isRefused =
+          found instanceof ConnectException
+              && String.valueOf(found.getMessage()).toLowerCase(Locale.ROOT).contains("refused");
+      if (isRefused
+          || found instanceof UnknownHostException
+          || found instanceof UnresolvedAddressException) {
+        return true;
+      }
+      found = found.getCause();
+    }
+    return false;
   }
 
   /** Returns how the last poll ended; null before the first. */
@@ -221,12 +273,14 @@ final class Watcher implements Stepper {
       }
       Observation observation = observe(open, wanted, clock.nanoTime() + timeout.toNanos());
       away = "";
+      absentSince = null;
       lastPoll = new LastPoll(clock.now(), "");
       knowledge.learn(observation, clock.nanoTime());
       return observation;
     } catch (Throwable error) {
       away = error instanceof UnreachableException ? why(error) : "";
       lastPoll = new LastPoll(clock.now(), why(error));
+      noteAbsence(error);
       dropEndpoint();
       throw error;
     }

@@ -11,11 +11,14 @@ import io.antipode.lineage.WriteId;
 import io.antipode.request.Scope;
 import io.antipode.request.ScopeBlock;
 import io.antipode.runtime.Measures;
+import java.net.ConnectException;
+import java.net.UnknownHostException;
 import java.time.Duration;
 import java.util.Collection;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -33,6 +36,7 @@ final class RoutingTest {
   private static final class Server extends Shim {
     final AtomicInteger polls = new AtomicInteger();
     volatile long position;
+    volatile @Nullable Exception absent;
 
     Server(ReadsFrom readsFrom) {
       super("routed", readsFrom);
@@ -40,6 +44,10 @@ final class RoutingTest {
 
     @Override
     public Endpoint openEndpoint(Duration timeout) {
+      Exception refusal = absent;
+      if (refusal != null) {
+        throw new UnreachableException(String.valueOf(refusal.getMessage()), refusal);
+      }
       return new Endpoint() {
         @Override
         public Observation observe(Collection<WriteId> writes, Duration timeout) {
@@ -92,6 +100,21 @@ final class RoutingTest {
     }
     try (ScopeBlock request = Antipode.scope(Lineage.of(WRITE))) {
       assertThat(Barriers.readsFrom("routed")).isEqualTo(ReadsFrom.REPLICA);
+    }
+  }
+
+  /** Where its host refuses, or has no address: the primary's turn comes at once, each time. */
+  @Test
+  void aReplicaThatIsNotThereIsNotWaitedFor() {
+    Settings unused = Settings.configure(held -> held.withAutoTimeout(Duration.ofMinutes(5)));
+    for (Exception refusal :
+        List.of(new ConnectException("Connection refused"), new UnknownHostException("db"))) {
+      replica.absent = refusal;
+      for (int request = 0; request < 6; request++) {
+        try (ScopeBlock reader = Antipode.scope(Lineage.of(WRITE))) {
+          assertThat(Barriers.readsFrom("routed")).isEqualTo(ReadsFrom.PRIMARY);
+        }
+      }
     }
   }
 

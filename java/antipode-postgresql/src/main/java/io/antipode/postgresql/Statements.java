@@ -35,6 +35,19 @@ final class Statements {
       Pattern.compile("[\\s(]*+(" + Functions.IDENTIFIER + "|\\S)?");
   private static final Pattern NAMES = Pattern.compile(Functions.IDENTIFIER);
 
+  /**
+   * A statement that changes what its session shows, and nothing else. Others change what a commit
+   * waits for, or what a snapshot is, or name what no text shows.
+   */
+  private static final Pattern SETTING =
+      Pattern.compile(
+          "\\s*SELECT\\s+(?:pg_catalog\\s*\\.\\s*)?set_config\\s*\\(\\s*"
+              + "'(?:TimeZone|DateStyle|IntervalStyle|client_encoding|application_name"
+              + "|statement_timeout|lock_timeout|(?!antipode\\.)[a-z_]\\w*\\.\\w+)'\\s*,\\s*"
+              + "(?:%s|%\\(\\w+\\)s|\\$\\d+|\\?|'[^'\\\\]*')(?:\\s*::\\s*\\w+)?\\s*,\\s*"
+              + "(?:true|false)\\s*\\)\\s*;?\\s*",
+          Pattern.CASE_INSENSITIVE);
+
   private static final Set<String> READ = Set.of("SELECT", "TABLE", "VALUES", "WITH", "EXPLAIN");
   private static final Set<String> WRITE =
       words(
@@ -94,6 +107,9 @@ final class Statements {
       found.addAll(effects(Texts.head(sql), readonly));
       return found;
     }
+    if (SETTING.matcher(sql).matches()) {
+      return EnumSet.of(READS);
+    }
     String plain = Hidden.replaced(sql, Statements::blank);
     if (plain == null) {
       return unreadable();
@@ -120,7 +136,9 @@ final class Statements {
   /** Returns the functions that a text calls and that may write, for all that is known. */
   static Set<String> unknownFunctions(String sql, Set<String> readonly) {
     String plain = Texts.isTooLong(sql) ? null : Hidden.replaced(sql, Statements::blank);
-    return plain == null ? Set.of() : Functions.called(plain, readonly);
+    return plain == null || SETTING.matcher(sql).matches()
+        ? Set.of()
+        : Functions.called(plain, readonly);
   }
 
   /** Returns a text without what hides words; whole where one cannot tell. */
