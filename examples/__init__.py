@@ -1,1 +1,1 @@
-"""Worked examples: services with Antipode in them, run and tested as they stand here."""
+"""Worked examples: services with Antipode in them, run and tested as they are."""
