@@ -1,1 +1,1 @@
-"""Worked examples: services with Antipode in them, run and tested as they are."""
+"""Worked examples: services with Antipode in them, tested as they stand."""
