@@ -24,7 +24,6 @@ from .decisions import Policies, Wait
 from .demands import Demand, leave
 from .plan import plan, tell_of_unknown_stores
 from .registry import primaries_of, shims_of
-from .served import tell_of_unmet
 from .waiter import Waiter, one_server, wait_async, wait_here
 from .watcher import CONNECT_S, LOOK_S
 
@@ -255,6 +254,8 @@ class Barrier:
         if not self.hasty:  # That its caller goes another way is no failure of a barrier.
             count("barrier_ok" if error is None else f"barrier_{error.code}")
         if error is not None and self._policies.on_unmet == "raise":
+            from .served import tell_of_unmet
+
             tell_of_unmet("barrier", error)  # What is returned is its caller's to use.
             raise error
         if error is None:

@@ -12,7 +12,7 @@ from antipode._lineage.codec import encode
 from antipode._lineage.grammar import MEMBER
 from antipode._lineage.lineage import Lineage
 from antipode._request.context import BAGGAGE_KEY, KEY, LiveText
-from antipode._request.scope import EMPTY_SNAPSHOT, INCOMING_SUBJECT, Scope
+from antipode._request.scope import INCOMING_SUBJECT, SNAPSHOT, Scope
 from antipode._runtime import observers
 from antipode._runtime.metrics import count, log_once, logger
 
@@ -46,7 +46,7 @@ def arrived(carrier: object, texts: tuple[str, ...], context: Context) -> Contex
     held.carrier = carrier
     observer, noting = observers.dry_run, observers.noting
     # As context_with() does for a scope that others may know: every request pays for this.
-    handle = LiveText(held.snapshot() if texts or noting is not None else EMPTY_SNAPSHOT)
+    handle = LiveText(held.snapshot() if noting is not None else SNAPSHOT)
     handle.scope = held
     entries = context.get(BAGGAGE_KEY)
     others: dict[str, object] = entries if isinstance(entries, dict) else {}

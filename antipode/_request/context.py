@@ -125,13 +125,13 @@ class LiveText(str):
     """The baggage member's value: a ``str`` whose text is rendered when it is injected.
 
     ``str()`` and ``format()``, which propagators use, give the lineage of that moment. Code that
-    takes the characters themselves (``json``, ``pickle``, ``encode``, ``join``) gets a snapshot
-    which says of itself that it is incomplete, never an empty lineage; bounded and filtered,
-    because whoever takes it may send it.
+    takes the characters themselves (``json``, ``pickle``, ``encode``, ``join``) gets a text which
+    says that a lineage is missing, never an empty one: nothing is encoded for a handle that is
+    not used.
     """
 
     __slots__ = ("scope",)
-    #: Whose lineage it is. To be set by who makes one, of the scope's snapshot.
+    #: Whose lineage it is. To be set by who makes one.
     scope: Scope
 
     def __str__(self) -> str:

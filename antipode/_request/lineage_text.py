@@ -95,7 +95,7 @@ def received(source: str | Lineage, clock: Clock = SYSTEM_CLOCK) -> Lineage:
     Raises:
         LineageDecodeError: it is a text and no lineage.
     """
-    lineage, latest_s = decode(source) if isinstance(source, str) else source, 0
+    lineage, latest_s = decode(str(source)) if isinstance(source, str) else source, 0
     if lineage.promises:
         latest_s = int(clock.unix_s() + config().max_promise.total_seconds())
     return lineage.received(hour=clock.hour(), latest_s=latest_s)

@@ -12,7 +12,7 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from antipode._lineage.codec import encode, encode_mark
+from antipode._lineage.codec import encode
 from antipode._lineage.grammar import MEMBER_OVERHEAD
 from antipode._lineage.lineage import Lineage, without_promises
 from antipode._lineage.shortening import MOST_HELD
@@ -48,11 +48,10 @@ _NO_NOTES: frozenset[str] = frozenset()
 #: Texts that wait to be decoded: many requests may join one scope that nobody reads.
 _MOST_WAITING = 8
 _SNAPSHOT = Incomplete("", "snapshot")
-_SNAPSHOT_ITEM = f"~{encode_mark(_SNAPSHOT)}"
 #: The answer of a request that added nothing.
 NOTHING = encode(_EMPTY)
-#: What stands for the lineage of a scope that holds nothing, for who takes the characters.
-EMPTY_SNAPSHOT = encode(Lineage(incomplete=[_SNAPSHOT]))
+#: What stands for the lineage of a scope, for who takes the characters.
+SNAPSHOT = encode(Lineage(incomplete=[_SNAPSHOT]))
 #: A text of version 1, as far as the alphabet shows: safe in a header, decodable or refused.
 _PLAIN = re.compile(r"1[A-Za-z0-9._~-]*")
 
@@ -383,14 +382,13 @@ class Scope:
         return text
 
     def snapshot(self) -> str:
-        """The lineage of this moment, as :meth:`text`, with a mark that it may be older than it."""
+        """What says that a lineage is missing, for who takes the characters of the handle.
+
+        Where somebody notes something with lineages that leave, they come with that of now.
+        """
         settings = config()  # First: it is with this that a dry run begins.
-        more = self._incoming or self._deferred or observers.noting is not None
-        if self._lineage is _EMPTY and not more:
-            return EMPTY_SNAPSHOT
-        incoming = self._passing(settings, more=len(_SNAPSHOT_ITEM))
-        if incoming is not None:
-            return incoming + _SNAPSHOT_ITEM
+        if observers.noting is None:
+            return SNAPSHOT
         return _text(self.lineage.marked(_SNAPSHOT), settings, self._notes())
 
     def _notes(self) -> frozenset[str]:
@@ -398,7 +396,7 @@ class Scope:
         noting = observers.noting
         return _NO_NOTES if noting is None else noting.notes(self)
 
-    def _passing(self, settings: Config, *, more: int = 0) -> str | None:
+    def _passing(self, settings: Config) -> str | None:
         """What came in, where it may leave as it is: nothing was added, no limit applies."""
         incoming = self._incoming
         if len(incoming) != 1 or self._lineage is not _EMPTY or settings.egress is not None:
@@ -406,7 +404,7 @@ class Scope:
         if self._deferred or self._branches or observers.noting is not None:
             return None
         (text,) = incoming
-        fits = len(text) + MEMBER_OVERHEAD + more <= settings.max_lineage_bytes
+        fits = len(text) + MEMBER_OVERHEAD <= settings.max_lineage_bytes
         return text if fits and _PLAIN.fullmatch(text) else None
 
 

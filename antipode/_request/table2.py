@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import ContextDecorator
 from typing import TYPE_CHECKING
 
 from opentelemetry import context as otel_context
@@ -19,35 +19,61 @@ from .recording import unscoped
 from .scope import Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from contextvars import Token
 
     from opentelemetry.context import Context
 
     from antipode._lineage.write_id import WriteId
 
 
-@contextmanager
-def scope(lineage: Lineage | str | None = None) -> Generator[Scope]:
-    """Run a block as one request, with a scope of its own.
+class scope(ContextDecorator):  # noqa: N801 - called as the function that it is to its users
+    """Run a block as one request, with a scope of its own; or each call of a decorated function.
+
+    A class and no generator: every request and every message pays for it.
 
     Args:
         lineage: what the request starts from: a lineage, its text, or nothing.
 
     Raises:
-        LineageDecodeError: the text is no lineage.
+        LineageDecodeError: as the block begins: the text is no lineage.
+        RuntimeError: it is used for a second block.
     """
-    held = Scope(received(lineage) if isinstance(lineage, str) else lineage)
-    held.holder = holder()
-    token = enter(held)
-    if (observer := observers.dry_run) is not None:
-        observer.opened(held, incoming=False)
-    try:
-        yield held
-    finally:
+
+    __slots__ = ("_begun", "_held", "_start", "_token")
+
+    _held: Scope
+    _token: Token[Context]
+
+    def __init__(self, lineage: Lineage | str | None = None) -> None:
+        """Begin nothing yet."""
+        self._start = lineage
+        self._begun = False
+
+    def __enter__(self) -> Scope:
+        """The block begins."""
+        if self._begun:
+            msg = "a scope is of one block: call antipode.scope() for each"
+            raise RuntimeError(msg)
+        self._begun = True
+        start = self._start
+        held = self._held = Scope(received(start) if isinstance(start, str) else start)
+        held.holder = holder()
+        self._token = enter(held)
+        if (observer := observers.dry_run) is not None:
+            observer.opened(held, incoming=False)
+        return held
+
+    def __exit__(self, *_: object) -> None:
+        """The block ends, and with it the request."""
+        held = self._held
         held.end()
         if (observer := observers.dry_run) is not None:
             observer.ended()
-        leave(held, token)
+        leave(held, self._token)
+
+    def _recreate_cm(self) -> scope:
+        """One for each call of a decorated function."""
+        return scope(self._start)
 
 
 def root() -> Lineage:
@@ -173,4 +199,5 @@ def deserialize(text: str) -> Lineage:
     Raises:
         LineageDecodeError: it is no lineage; ``code`` says why.
     """
-    return decode(text)
+    # The handle in the baggage says the lineage of this moment. Anything but text is refused.
+    return decode(str(text) if isinstance(text, str) else text)
