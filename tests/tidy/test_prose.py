@@ -33,7 +33,7 @@ MAX_COLUMNS = 72  # What a snippet shows in a window of 1,280 pixels, between tw
 OUTPUT = {
     *("concepts/stored-lineage.md", "guides/checker.md", "guides/dry-run.md"),
     *("guides/java/several-services.md", "guides/java/spring-boot.md"),
-    *("guides/post-notification.md", "guides/social-graph.md", "guides/telemetry.md"),
+    "guides/telemetry.md",
 }
 FENCE = re.compile(r"^( *)(```+).*?^\1\2 *$", re.DOTALL | re.MULTILINE)
 INLINE = re.compile(r"`[^`\n]+`|\]\([^)]*\)|<!--.*?-->")
