@@ -79,6 +79,43 @@ class Psycopg:
         self.connection.close()
 
 
+class AsyncPsycopg:
+    """psycopg 3's asyncio connection."""
+
+    steps = (*STEPS, *MANUAL)
+
+    def __init__(self, url: str, *, instrumented: bool) -> None:
+        self.loop = asyncio.new_event_loop()
+        opens = psycopg.AsyncConnection.connect(url, autocommit=True)
+        self.connection: Any = self.loop.run_until_complete(opens)
+        self.heard: list[str] = []
+        self.connection.add_notice_handler(
+            lambda notice: self.heard.append(str(notice.message_primary))
+        )
+        if instrumented:
+            postgresql.instrument_connection(self.connection, datastore=DATASTORE)
+
+    def execute(self, statement: str) -> Any:
+        return self.loop.run_until_complete(self.executed(statement))
+
+    async def executed(self, statement: str) -> Any:
+        """What a step returns."""
+        if statement in ("commit", "rollback"):
+            return await getattr(self.connection, statement)()
+        if statement in MANUAL and statement.islower():
+            return await self.connection.set_autocommit(statement == "automatic")
+        cursor = await self.connection.execute(statement)
+        return cursor.statusmessage, await cursor.fetchall() if cursor.description else None
+
+    def state(self) -> Any:
+        return self.connection.info.transaction_status
+
+    def close(self) -> None:
+        postgresql.uninstrument_connection(self.connection)
+        self.loop.run_until_complete(self.connection.close())
+        self.loop.close()
+
+
 class Psycopg2:
     """psycopg2."""
 
@@ -134,7 +171,7 @@ class Asyncpg:
         self.loop.close()
 
 
-@pytest.mark.parametrize("client", [Psycopg, Psycopg2, Asyncpg])
+@pytest.mark.parametrize("client", [Psycopg, AsyncPsycopg, Psycopg2, Asyncpg])
 @pytest.mark.parametrize("scoped", [True, False])
 def test_a_session_is_the_plain_one(
     clients: Clients, client: Callable[..., Any], *, scoped: bool

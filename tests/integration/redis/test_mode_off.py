@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+import asyncio
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import antipode
+from antipode_shims import redis
 from tests.integration._played import played
+from tests.integration.redis._clients import async_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from antipode_testing import LagProxy
 
 pytestmark = pytest.mark.store("redis")
 #: What an application may send on one connection, transactions that fail in every way among it.
@@ -44,6 +49,29 @@ class OneConnection:
         self.client.close()
 
 
+class OneAsyncConnection(OneConnection):
+    """The same of redis-py's asyncio client."""
+
+    def __init__(self, client: Any, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(client)
+        self.loop = loop
+
+    def execute(self, statement: str) -> Any:
+        return repr(self.loop.run_until_complete(self.client.execute_command(*statement.split())))
+
+
+async def transacted_async(client: Any, *, fails: bool) -> Any:
+    """The twin of :func:`transacted`."""
+    found: list[Any] = []
+    for transaction in (True, False):
+        async with client.pipeline(transaction=transaction) as pipeline:
+            pipeline.set("p", 1).incr("p")
+            if fails:
+                pipeline.lpush("p", "x")
+            found += [str(each) for each in await pipeline.execute(raise_on_error=False)]
+    return found
+
+
 def transacted(client: Any, *, fails: bool) -> Any:
     """What a pipeline of the client returns, or raises, with its transaction and without."""
     found: list[Any] = []
@@ -71,5 +99,30 @@ def test_a_session_is_the_plain_one(make: Callable[..., Any], plain: Any, *, sco
             scripts.append(
                 [*script, transacted(client, fails=False), transacted(client, fails=True)]
             )
+    for before, ours in zip(*scripts, strict=True):
+        assert ours == before
+
+
+@pytest.mark.parametrize("scoped", [True, False])
+def test_an_asyncio_session_is_the_plain_one(proxy: LagProxy, plain: Any, *, scoped: bool) -> None:
+    """The same of the asyncio client."""
+    antipode.configure(mode="off")
+    scripts = []
+    for is_plain in (True, False):
+        plain.flushall()
+        loop = asyncio.new_event_loop()
+        client = async_client(proxy.address, single_connection_client=True, socket_timeout=5)
+        if not is_plain:
+            redis.instrument_client(client, datastore="posts")
+        with closing(loop), ExitStack() as stack:
+            if scoped:
+                stack.enter_context(antipode.scope())
+            session = OneAsyncConnection(client, loop)
+            script = played(session, STEPS, lambda: plain.mget("a", "b"))
+            for fails in (False, True):
+                script.append(loop.run_until_complete(transacted_async(client, fails=fails)))
+            scripts.append(script)
+            redis.uninstrument_client(client)
+            loop.run_until_complete(client.aclose())
     for before, ours in zip(*scripts, strict=True):
         assert ours == before
