@@ -56,9 +56,11 @@ def test_show_and_session_values() -> None:
     """What SHOW answers from the server's own tables, and which functions are of the session."""
     (shown,) = re.findall(r"```text\n(.*?)```", rule(6), re.DOTALL)
     assert set(shown.split()) == {word.decode() for word in statements._SHOWN}
-    (own,) = re.findall(r"```text\n(.*?)```", rule(5), re.DOTALL)
+    own, bare = re.findall(r"```text\n(.*?)```", rule(5), re.DOTALL)
     for name in own.split():
         assert statements.meaning(f"SELECT {name}()".encode()) == 0, name
+        alone = statements.meaning(f"SELECT {name}".encode()) == 0
+        assert alone is (name in bare.split()), name
 
 
 def test_functions() -> None:

@@ -125,10 +125,15 @@ std::string_view FromWord(std::string_view sql) {
 bool IsOfSession(std::string_view sql) {
   if (sql.size() >= kLongestSessionRead) return false;
   static const auto& kValue = *new std::string(
-      "(?:@@[\\w.]+|\\d+|'[^'\\\\]*'|(?:last_insert_id|found_rows|row_count|connection_id|database|schema|version|user"
-      "|current_user)\\(\\s*\\))(?:\\s+as\\s+\\w+)?");
+      "(?:@@?[\\w.]+|\\d+|'[^'\\\\]*'|null|true|false|(?:last_insert_id|found_rows|row_count|connection_id|database|"
+      "schema"
+      "|version|user|current_user|session_user|system_user|current_role|now|sysdate|curdate|curtime|current_date"
+      "|current_time|current_timestamp|localtime|localtimestamp|utc_date|utc_time|utc_timestamp|unix_timestamp|uuid|"
+      "rand"
+      "|pi)\\(\\s*\\d*\\s*\\)|current_(?:user|date|time|timestamp)|localtime(?:stamp)?|utc_(?:date|time|timestamp))"
+      "(?:\\s+as\\s+\\w+)?");
   static const auto& kRead =
-      *new std::regex("select\\s+" + kValue + "(?:\\s*,\\s*" + kValue + ")*(?:\\s+limit\\s+1)?[\\s;]*",
+      *new std::regex("(?:select|do)\\s+" + kValue + "(?:\\s*,\\s*" + kValue + ")*(?:\\s+limit\\s+1)?[\\s;]*",
                       std::regex::icase | std::regex::optimize);
   return std::regex_match(sql.begin(), sql.end(), kRead);
 }
@@ -271,7 +276,7 @@ Effects Writing(std::string_view sql) {
 }
 Effects Loading(std::string_view sql) { return kWrites | (HasWord(sql, {"SELECT", "RETURNING"}) ? kReads : 0); }
 
-/// By the first word; all else does anything: CALL, EXECUTE, DO, HANDLER, ANALYZE and compound statements among them.
+/// By the first word; all else does anything: CALL, EXECUTE, HANDLER, ANALYZE and compound statements among them.
 const std::map<std::string, ByText>& FirstWords() {
   static const auto& kWords = *new std::map<std::string, ByText>([] {
     std::map<std::string, ByText> words;
@@ -281,6 +286,7 @@ const std::map<std::string, ByText>& FirstWords() {
     all({"SELECT"}, Selecting);
     all({"TABLE", "VALUES", "DESCRIBE", "DESC", "CHECKSUM"}, Always<kReads>);
     all({"INSERT", "REPLACE", "UPDATE", "DELETE"}, Writing);
+    all({"DO"}, [](std::string_view sql) -> Effects { return IsOfSession(sql) ? 0 : kAnything; });
     all({"LOAD"}, Loading);
     all({"HELP", "SAVEPOINT", "RELEASE", "DEALLOCATE", "PREPARE", "KILL", "GET", "PURGE"}, Always<0>);
     all({"USE"}, Always<kNames>);

@@ -74,11 +74,15 @@ _QUOTED: Final = re.compile(
     re.DOTALL,
 )
 _SESSION_VALUE: Final = (
-    rb"(?:@@[\w.]+|\d+|'[^'\\]*'|(?:last_insert_id|found_rows|row_count|connection_id|"
-    rb"database|schema|version|user|current_user)\(\s*\))(?:\s+as\s+\w+)?"
+    rb"(?:@@?[\w.]+|\d+|'[^'\\]*'|null|true|false|(?:last_insert_id|found_rows|row_count|"
+    rb"connection_id|database|schema|version|user|current_user|session_user|system_user|"
+    rb"current_role|now|sysdate|curdate|curtime|current_date|current_time|current_timestamp|"
+    rb"localtime|localtimestamp|utc_date|utc_time|utc_timestamp|unix_timestamp|uuid|rand|pi)"
+    rb"\(\s*\d*\s*\)|current_(?:user|date|time|timestamp)|localtime(?:stamp)?|"
+    rb"utc_(?:date|time|timestamp))(?:\s+as\s+\w+)?"
 )
 _SESSION_READ: Final = re.compile(
-    rb"select\s+" + _SESSION_VALUE + rb"(?:\s*,\s*" + _SESSION_VALUE + rb")*"
+    rb"(?:select|do)\s+" + _SESSION_VALUE + rb"(?:\s*,\s*" + _SESSION_VALUE + rb")*"
     rb"(?:\s+limit\s+1)?[\s;]*$",
     re.IGNORECASE,
 )
@@ -225,7 +229,7 @@ def _of_word(word: bytes, sql: bytes) -> int:
     special = _SPECIAL.get(word)
     if special is not None:
         return special(sql)
-    # Unknown words, CALL, EXECUTE, DO, HANDLER, ANALYZE and compound statements among them.
+    # Unknown words, CALL, EXECUTE, HANDLER, ANALYZE and compound statements among them.
     return OPAQUE if found is None else found
 
 
@@ -242,6 +246,10 @@ def _select(sql: bytes) -> int:
 def _is_session_read(head: bytes) -> bool:
     """Whether it asks for the session's own values alone, which no log replicates."""
     return len(head) < 200 and _SESSION_READ.match(head) is not None  # noqa: PLR2004
+
+
+def _do(sql: bytes) -> int:
+    return 0 if _is_session_read(sql[:200]) else OPAQUE
 
 
 def _load(sql: bytes) -> int:
@@ -341,6 +349,7 @@ def _explain(sql: bytes) -> int:
 
 _SPECIAL: Final = {
     b"SELECT": _select,
+    b"DO": _do,
     b"LOAD": _load,
     b"WITH": _with,
     b"START": _start,

@@ -87,6 +87,16 @@ def test_what_shows_the_schema_takes_the_snapshot(
             run(session, IDS)
 
 
+@pytest.mark.parametrize("statement", ["SELECT NOW(), CURRENT_TIMESTAMP(6)", "DO 1", "SELECT @a"])
+def test_what_reads_no_table_takes_no_snapshot(session: Any, writer: Any, statement: str) -> None:
+    """The clock and the session's variables: the transaction waits afterwards, and reads."""
+    with antipode.scope():
+        run(session, "BEGIN")
+        run(session, statement)
+        written(writer, 1)
+        assert run(session, IDS) == [(1,)]
+
+
 #: What locks what it reads, or is refused before it reads anything.
 LOCKING = (
     "SELECT id FROM mine FOR UPDATE",

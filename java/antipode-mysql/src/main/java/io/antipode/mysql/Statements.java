@@ -48,11 +48,15 @@ final class Statements {
   private static final Pattern ONLY_LOGGED =
       Pattern.compile("SQL_LOG_BIN\\s*:?=\\s*(?:1|ON)\\b|SKIP_REPLICATION\\s*:?=\\s*(?:0|OFF)\\b");
   private static final String SESSION_VALUE =
-      "(?:@@[\\w.]+|\\d+|'[^'\\\\]*'|(?:last_insert_id|found_rows|row_count|connection_id|database"
-          + "|schema|version|user|current_user)\\(\\s*\\))(?:\\s+as\\s+\\w+)?";
+      "(?:@@?[\\w.]+|\\d+|'[^'\\\\]*'|null|true|false|(?:last_insert_id|found_rows|row_count"
+          + "|connection_id|database|schema|version|user|current_user|session_user|system_user"
+          + "|current_role|now|sysdate|curdate|curtime|current_date|current_time|current_timestamp"
+          + "|localtime|localtimestamp|utc_date|utc_time|utc_timestamp|unix_timestamp|uuid|rand|pi)"
+          + "\\(\\s*\\d*\\s*\\)|current_(?:user|date|time|timestamp)|localtime(?:stamp)?"
+          + "|utc_(?:date|time|timestamp))(?:\\s+as\\s+\\w+)?";
   private static final Pattern SESSION_READ =
       Pattern.compile(
-          "select\\s+"
+          "(?:select|do)\\s+"
               + SESSION_VALUE
               + "(?:\\s*,\\s*"
               + SESSION_VALUE
@@ -225,6 +229,7 @@ final class Statements {
       case "SELECT" -> selecting(sql);
       case "TABLE", "VALUES", "DESCRIBE", "DESC", "CHECKSUM" -> EnumSet.of(READS);
       case "INSERT", "REPLACE", "UPDATE", "DELETE" -> locking(writing(sql, READ_OF_WRITE), sql);
+      case "DO" -> isOfSession(sql) ? Set.of() : EnumSet.of(READS, WRITES, COMMITS);
       case "LOAD" -> writing(sql, NESTED_READ);
       case "HELP", "SAVEPOINT", "RELEASE", "DEALLOCATE", "PREPARE", "KILL", "GET", "PURGE" ->
           Set.of();
