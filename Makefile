@@ -143,6 +143,7 @@ nightly: tests-need ## the rest: end-to-end, faults, fail-overs, Valkey, every P
 	  TSAN_OPTIONS="die_after_fork=0:suppressions=$(CURDIR)/cpp/tests/races.supp" LSAN_OPTIONS="suppressions=$(CURDIR)/cpp/tests/leaks.supp" \
 	  $(STEP) random-cpp-$$preset $(MAKE) --no-print-directory programs ONLY=cpp STEPS=5000; done
 	@$(STEP) random-failovers $(MAKE) --no-print-directory programs ONLY=failovers STEPS=3000 SEED=$$(date +%Y%m%d)
+	@$(STEP) random-mutants $(PY) -m tests.mutants --count 30 --seed $$(date +%Y%m%d)
 	@$(STEP) wheel $(PY) -m tools.green record wheel $(PY) -m tools.wheel_matrix
 	@PATH="$$PATH:/usr/sbin" $(STEP) driver-suites $(PY) -m tools.driver_suites
 	@$(MAKE) --no-print-directory load

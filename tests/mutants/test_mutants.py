@@ -29,7 +29,11 @@ FAILED = 1
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the sources and their tests, to change."""
-    copy = tmp_path_factory.mktemp("mutants") / "checkout"
+    return copied(tmp_path_factory.mktemp("mutants") / "checkout")
+
+
+def copied(copy: Path) -> Path:
+    """A new folder *copy* with the sources and their tests."""
     copy.mkdir()
     for name in COPIED:
         source = ROOT / name

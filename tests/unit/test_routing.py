@@ -9,7 +9,15 @@ import pytest
 
 import antipode
 from antipode import WriteId
-from antipode.shim import Endpoint, Unreachable, record_write, register, scope_in, wait_first
+from antipode.shim import (
+    Endpoint,
+    Unreachable,
+    record_uncommitted,
+    record_write,
+    register,
+    scope_in,
+    wait_first,
+)
 from tests.unit._fake_server import LINEAGE, POST, FakeServer
 
 if TYPE_CHECKING:
@@ -56,6 +64,16 @@ def left_s() -> float:
     scope = scope_in()
     assert scope is not None
     return scope.allowance().left_s(antipode.shim.SYSTEM_CLOCK.monotonic())
+
+
+def test_a_request_reads_what_it_has_written_and_not_committed(replica: Replica) -> None:
+    """At the primary, by the connection that wrote; once it is committed the replica is asked."""
+    replica.position = 9
+    with antipode.scope():
+        record_uncommitted(replica, replica, wrote=True)
+        assert antipode.reads_from("posts") == "primary"
+        record_uncommitted(replica, replica, wrote=False)
+        assert antipode.reads_from("posts") == "replica"
 
 
 REFUSALS = [
