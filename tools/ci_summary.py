@@ -47,6 +47,7 @@ WHY: Mapping[str, str] = {
     "random-cpp-asan": "memory, in these programs",
     "random-cpp-tsan": "races in these programs",
     "random-failovers": "what barriers answer after fail-overs under writes",
+    "random-mutants": "which small changes of the code no unit test notices; none is a fault",
     "wheel": "what is installed, on the oldest and the newest Python",
     "load": "barriers while servers are cut, delayed and promoted",
     "containers": "stores in containers, as users of testcontainers have them",
