@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import threading
 from dataclasses import replace
+from itertools import count as count_up
 from typing import TYPE_CHECKING, Protocol
 
 from antipode._lineage.codec import encode
@@ -48,6 +49,9 @@ _NO_NOTES: frozenset[str] = frozenset()
 #: Texts that wait to be decoded: many requests may join one scope that nobody reads.
 _MOST_WAITING = 8
 _SNAPSHOT = Incomplete("", "snapshot")
+#: Of how many requests the library's own time is taken in one.
+TIMED_EVERY = 64
+_made = count_up(1)
 #: The answer of a request that added nothing.
 NOTHING = encode(_EMPTY)
 #: What stands for the lineage of a scope, for who takes the characters.
@@ -102,7 +106,7 @@ class Scope:
     holder: Holder | None = None
     #: What :func:`stop` detaches; for :func:`root`, which has no block to do it at the end.
     root_token: Token[Context] | None = None
-    #: How long the library's own code has run for it, in seconds, while somebody records that.
+    #: How long the library's own code has run for it, in seconds, where it is timed.
     spent_s = 0.0
     _allowance: Allowance | None = None
     _lineage = _EMPTY
@@ -127,6 +131,12 @@ class Scope:
         self._branches: list[None] = []
         if lineage is not None:
             self._lineage = kept(self._noted(lineage))
+        if observers.timing:
+            # One that never ends gives way to another.
+            if observers.timed is None or not next(_made) % TIMED_EVERY:
+                observers.timed = self
+        elif not next(_made) % TIMED_EVERY:
+            observers.timing = observers.telemetry.recording()
 
     @property
     def lineage(self) -> Lineage:
@@ -294,9 +304,10 @@ class Scope:
         if self.attached and not self.joins:  # As for few requests.
             for each in self.attached.values():
                 each.ended()
-        if self.spent_s:
-            observers.telemetry.spent(self.spent_s)
-            self.spent_s = 0.0
+        if observers.timed is self:
+            observers.timing, observers.timed = False, None
+            if self.spent_s:
+                observers.telemetry.spent(self.spent_s)
 
     def stop(self) -> None:
         """Discard the lineage and what is attached, for all branches."""

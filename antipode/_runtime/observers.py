@@ -286,17 +286,21 @@ history: Recorder | None = None
 noting: Notes | None = None
 #: What records for OpenTelemetry. ``antipode._startup`` puts it here before anything is called.
 telemetry = cast("Telemetry", None)
+#: Whether the library's own time is taken: from before the request that it is of begins.
+timing = True
+#: The scope of that request, once it has begun.
+timed: object = None
 
 
 def own_time(function: Callable[_P, _T]) -> Callable[_P, _T]:
     """Count the time of each call as the library's own, in its request. For what waits for nothing.
 
-    A call within another such call counts once.
+    A call within another such call counts once. One request in many is timed.
     """
 
     @functools.wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        if not telemetry.recording():
+        if not timing:
             return function(*args, **kwargs)
         return telemetry.timed(function, args, kwargs)
 

@@ -22,6 +22,7 @@ from antipode._barrier.registry import server_of, shims_of
 from antipode._lineage.errors import AntipodeError
 from antipode._lineage.unmet_errors import UnmetError, error_of
 from antipode._request.context import scope_in
+from antipode._runtime import observers
 from antipode._runtime.metrics import OTHER, logger, metrics
 
 from .counters import counter_of
@@ -242,7 +243,7 @@ _running = _Running()
 
 
 def timed(function: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
-    """Call *function*, and add its time to the scope that it ran in, or that it opened."""
+    """Call *function*; add its time to the scope that it ran in, or opened, where that is timed."""
     if _running.timed:
         return function(*args, **kwargs)
     _running.timed = True
@@ -254,7 +255,7 @@ def timed(function: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, A
     finally:
         _running.timed = False
         scope = scope_in(result if isinstance(result, otel_context.Context) else None)
-        if scope is not None:
+        if scope is not None and scope is observers.timed:
             # Without a lock: what two threads at once may lose here are microseconds.
             scope.spent_s += time.perf_counter() - begun_s
 

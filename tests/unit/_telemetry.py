@@ -11,6 +11,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from antipode._runtime import metrics as _metrics
+from antipode._runtime import observers
 from antipode._telemetry import telemetry as _telemetry
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class Telemetry:
         monkeypatch.setattr(_telemetry, "_made", _telemetry.Instruments(tracer, meter))
         monkeypatch.setattr(_telemetry, "_recorded", True)
         monkeypatch.setattr(_telemetry, "_names", set())
+        monkeypatch.setattr(observers, "timing", True)
+        monkeypatch.setattr(observers, "timed", None)
 
     @property
     def spans(self) -> list[ReadableSpan]:

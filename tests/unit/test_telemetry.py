@@ -17,6 +17,7 @@ from opentelemetry.trace import StatusCode
 
 import antipode
 from antipode import Lineage, WriteId
+from antipode._request import scope as _scope
 from antipode._telemetry import telemetry as _telemetry
 from antipode.integrations._incoming import Incoming
 from antipode.shim import (
@@ -295,6 +296,7 @@ def test_a_read_that_ends_by_a_silent_server_waited_for_that(sdk: Telemetry) -> 
 
 def test_own_time_is_of_the_request(sdk: Telemetry, monkeypatch: pytest.MonkeyPatch) -> None:
     """One value a request, of what the library's code took; a call within another counts once."""
+    monkeypatch.setattr(_scope, "TIMED_EVERY", 1)
     ticks = count_up()
     clock = SimpleNamespace(
         perf_counter=lambda: float(next(ticks)), monotonic=time.monotonic, time_ns=time.time_ns
@@ -308,6 +310,8 @@ def test_own_time_is_of_the_request(sdk: Telemetry, monkeypatch: pytest.MonkeyPa
     with antipode.scope():
         record_write(WriteId("posts", "log", 1))
         outer()
+    with antipode.scope():
+        pass  # Whether the next one is timed is known before it begins.
     request = Incoming(None, ["antipode=1"])
     request.answer()
     request.end()
@@ -315,6 +319,16 @@ def test_own_time_is_of_the_request(sdk: Telemetry, monkeypatch: pytest.MonkeyPa
     ((about, point),) = sdk.points("antipode.request.overhead")
     assert about == {}
     assert (point.count, point.sum) == (2, 4)
+
+
+def test_own_time_is_taken_of_one_request_in_many(sdk: Telemetry) -> None:
+    """The others pay for no clock; a request that never ends does not keep its turn."""
+    antipode.root()
+    for _ in range(3 * _scope.TIMED_EVERY):
+        with antipode.scope():
+            record_write(WriteId("posts", "log", 1))
+    ((_, point),) = sdk.points("antipode.request.overhead")
+    assert 1 <= point.count <= 3
 
 
 def test_counts_are_counters(sdk: Telemetry, posts: FakeServer) -> None:
