@@ -36,6 +36,9 @@ ClientT = TypeVar("ClientT")
 class InstrumentedShim(BaseRedisShim):
     """What an instrumented client registers, or all those that one rule names."""
 
+    #: What it was made of, for a client that is made alike once this one's is gone.
+    made_of: object = None
+
     def store_lineages(self, patterns: tuple[str, ...]) -> None:
         """Store lineages with the values of the keys that *patterns* name."""
         from ._stored.lineages import StoredLineages
@@ -98,9 +101,14 @@ def instrument_client(
     names = stored_names(lineage, keys, datastore=datastore, option="keys")
     if _instrumented(client, datastore):
         return client
+    settings = settings_of(client, reads_from)
+    made_of = (settings, reads_from, on_read, prefix, log_history, one_server, barriers, names)
+    if primary is None and (left := _left(datastore, made_of)) is not None:
+        _lead(attach(client, left, is_async=is_async), left)
+        return client
     instrumented = InstrumentedShim(
         datastore,
-        settings_of(client, reads_from),
+        settings,
         reads_from=reads_from,
         on_read=on_read,
         prefix=prefix,
@@ -109,8 +117,26 @@ def instrument_client(
     )
     instrumented.wait_by(barriers)
     instrumented.primary = _primary_of(instrumented, client, primary, is_async=is_async)
+    if primary is None:
+        instrumented.made_of = made_of
     _install(client, instrumented, names, is_async=is_async)
     return client
+
+
+def _left(datastore: str, made_of: object) -> InstrumentedShim | None:
+    """The shim of a client like this that is gone with its pool; None where there is none.
+
+    Where each request makes a client of its own, those that live at a time have a shim each.
+    """
+    for shim in shims_of(datastore):
+        if isinstance(shim, InstrumentedShim) and shim.made_of == made_of and not _leads(shim):
+            return shim
+    return None
+
+
+def _leads(shim: InstrumentedShim) -> bool:
+    """Whether a pool is left whose clients are of *shim*."""
+    return any(each is shim for each in tuple(pools.values()))
 
 
 def _install(
@@ -231,7 +257,8 @@ def uninstrument_client(client: Any) -> None:
     for other in [each for each in implied if each._antipode.shim is hooks.shim]:  # noqa: SLF001
         detach(other)
         implied.discard(other)
-    hooks.shim.close()
+    if not _leads(hooks.shim):
+        hooks.shim.close()
 
 
 def detach(client: Any) -> None:
