@@ -178,6 +178,18 @@ async def test_nor_does_it_in_asyncio(replica: Replica, moved: Callable[[], str]
         assert await antipode.reads_from_async("posts") == "replica"
 
 
+def test_held_reads_of_a_long_request_stay(replica: Replica, moved: Callable[[], str]) -> None:
+    """A client that was given its primary asks nobody: it reads there until the request ends."""
+    with antipode.scope(LINEAGE):
+        assert moved() == "primary"
+        replica.position = 7
+        unmet = antipode.shim.stays("posts")
+        assert unmet is not None
+        assert unmet.at_primary
+    with antipode.scope(LINEAGE):
+        assert antipode.shim.stays("posts") is None
+
+
 def test_it_stays_where_the_primary_cannot_be_asked(
     replica: Replica, moved: Callable[[], str]
 ) -> None:
