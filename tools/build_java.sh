@@ -49,7 +49,7 @@ fi
 
 # The formatting was checked with the rest. One module at a time: its tests share the machine with their servers.
 verify -ci -Pci,release '-Dchosen.tests=(lab | slow)' -Dspotless.check.skip=true
-for module in $(sed -n 's:.*<module>\(.*\)</module>.*:\1:p' pom.xml | grep -vx 'antipode-\(agent\|benchmarks\|bom\)'); do
+for module in $(sed -n 's:.*<module>\(.*\)</module>.*:\1:p' pom.xml | grep -vx 'antipode-\(agent\|benchmarks\|bom\|programs\)'); do
     for kind in "" -sources -javadoc; do
         compgen -G "$module/target/$module-[0-9]*[!sc]$kind.jar" >/dev/null ||
             { echo "error: $module has no ${kind#-} jar for a release" >&2; exit 1; }

@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
 
-from ._programs import NAMED, PROGRAMS, run
+from ._programs import IN_CI, NAMED, PROGRAMS, run
 
 #: What a shell says of a program that was interrupted.
 INTERRUPTED = 130
@@ -21,7 +21,9 @@ def main() -> int:
     parser.add_argument(
         "--only", default="", help="programs, with commas; without it all that are quick"
     )
-    parser.add_argument("--clients", default="", help="clients, with commas; all without it")
+    parser.add_argument(
+        "--clients", default="", help="clients, with commas; those of CI by `ci`; all without it"
+    )
     parser.add_argument("--steps", type=int, default=300, help="of each client")
     parser.add_argument("--seed", type=int, default=0, help="of the first session")
     parser.add_argument("--jobs", type=int, default=1, help="how many clients at a time")
@@ -33,7 +35,7 @@ def main() -> int:
         (name, client)
         for name in names
         for client in PROGRAMS[name]
-        if not given.clients or client in given.clients.split(",")
+        if _is_wanted(name, client, given.clients)
     ]
     print(f"Python {platform.python_version()}", flush=True)
     each = partial(run, steps=given.steps, seed=given.seed)
@@ -43,6 +45,12 @@ def main() -> int:
     except KeyboardInterrupt:  # Each process has it, too, and stops its servers.
         return INTERRUPTED
     return 0 if sound and all(sound) else 1
+
+
+def _is_wanted(name: str, client: str, clients: str) -> bool:
+    if clients == "ci":
+        return client in IN_CI.get(name, PROGRAMS[name])
+    return not clients or client in clients.split(",")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Java's programs of JDBC: the random steps of `io.antipode.programs`, on servers of this process.
 
-They need the agent that ``make java`` builds; ``ANTIPODE_AGENT_JAVA`` names another one.
+They need what ``make java`` builds: the classes, and the list of what these need.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ from antipode_testing import MariaDBTopology, MySQLTopology, PostgreSQLTopology
 from ._line import Line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from ._line import Client
 
-AGENT = Path(__file__).parents[2] / "java" / "antipode-agent" / "target" / "antipode-agent.jar"
+BUILT = Path(__file__).parents[2] / "java" / "antipode-programs" / "target"
+#: What a client has beside HikariCP, each on its own: pools and what decorates one, and mappers.
+POOLS = "dbcp,tomcat,druid,c3p0,p6spy"
+MAPPERS = "hibernate,jooq,mybatis"
 LAG_MS = 50
 #: What a superuser makes first: a foreign table of this very server, and a function that writes by
 #: dblink what no rollback undoes.
@@ -75,8 +78,8 @@ _STORES: Mapping[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
 }
 
 
-def _program(store: str, options: str, pool: str, steps: int, seed: int) -> Line:
-    """Play one pool of one driver."""
+def _program(store: str, options: str, pools: str, steps: int, seed: int) -> Line:
+    """Play some pools, or mappers, of one driver: so many steps of each, on the same servers."""
     make, prepare = _STORES[store]
     began_s = time.monotonic()
     with make() as topology:
@@ -86,26 +89,42 @@ def _program(store: str, options: str, pool: str, steps: int, seed: int) -> Line
             f"jdbc:{store}://{place.host}:{place.port}/{topology.database}"
             for place in (topology.primary, topology.replica)
         ]
-        jar = os.environ.get("ANTIPODE_AGENT_JAVA") or str(AGENT)
+        path = (BUILT / "classpath").read_text(encoding="utf-8")
         # By its stack a program knows an error of the driver's own: the compiler may leave it out.
-        java = ["java", "-XX:TieredStopAtLevel=1", "-XX:-OmitStackTraceInFastThrow", "-cp", jar]
-        arguments = [store, *urls, options, pool, str(steps), str(seed)]
+        java = ["java", "-XX:TieredStopAtLevel=1", "-XX:-OmitStackTraceInFastThrow"]
+        arguments = [store, *urls, options, pools, str(steps), str(seed)]
         played = subprocess.run(
-            [*java, "io.antipode.programs.RandomJdbc", *arguments],
+            [
+                *(*java, "-cp", f"{BUILT / 'classes'}{os.pathsep}{path}"),
+                *("io.antipode.programs.RandomJdbc", *arguments),
+            ],
             capture_output=True,
             text=True,
             check=False,
         )
     if played.returncode:
         raise RuntimeError(f"{' '.join(arguments)} ended: {played.returncode}\n{played.stderr}")
-    found = json.loads(played.stdout.splitlines()[-1])
+    found = [json.loads(each) for each in played.stdout.splitlines() if each.startswith("{")]
+    if [each["client"] for each in found] != pools.split(","):
+        raise RuntimeError(f"{' '.join(arguments)}: some lines are missing\n{played.stdout}")
+    return _line(found, time.monotonic() - began_s, seed)
+
+
+def _line(found: Sequence[Mapping[str, Any]], seconds: float, seed: int) -> Line:
+    """One line of all: no steps where one of them found nothing to judge."""
+    notes = [note for each in found for note in each["notes"]]
+    if len(found) > 1:
+        parts = ("steps", "lost", "early", "alarms")
+        notes += [
+            f"{each['client']}: {', '.join(f'{each[p]} {p}' for p in parts)}" for each in found
+        ]
     return Line(
-        found["steps"] if found["judged"] else 0,
-        {"lost": found["lost"], "early": found["early"]},
-        time.monotonic() - began_s,
-        alarms=found["alarms"],
+        sum(each["steps"] for each in found) if all(each["judged"] for each in found) else 0,
+        {fault: sum(each[fault] for each in found) for fault in ("lost", "early")},
+        seconds,
+        alarms=sum(each["alarms"] for each in found),
         seed=seed,
-        notes=tuple(found["notes"]),
+        notes=tuple(notes),
     )
 
 
@@ -114,11 +133,17 @@ CLIENTS: dict[str, Client] = {
     "postgresql-manual": partial(_program, "postgresql", "tcpKeepAlive=true", "hikari-manual"),
     "postgresql-simple": partial(_program, "postgresql", "preferQueryMode=simple", "hikari"),
     "postgresql-autosave": partial(_program, "postgresql", "autosave=always", "hikari"),
+    "postgresql-pools": partial(_program, "postgresql", "tcpKeepAlive=true", POOLS),
+    "postgresql-mappers": partial(_program, "postgresql", "tcpKeepAlive=true", MAPPERS),
     "mysql": partial(_program, "mysql", "trackSessionState=false", "hikari"),
     "mysql-tracked": partial(_program, "mysql", "trackSessionState=true", "hikari-manual"),
     "mysql-prepared": partial(_program, "mysql", "useServerPrepStmts=true", "hikari"),
     "mysql-cursors": partial(_program, "mysql", "useCursorFetch=true&defaultFetchSize=2", "hikari"),
+    "mysql-pools": partial(_program, "mysql", "trackSessionState=true", POOLS),
+    "mysql-mappers": partial(_program, "mysql", "trackSessionState=true", MAPPERS),
     "mariadb": partial(_program, "mariadb", "tcpKeepAlive=true", "hikari"),
     "mariadb-manual": partial(_program, "mariadb", "tcpKeepAlive=true", "hikari-manual"),
     "mariadb-prepared": partial(_program, "mariadb", "useServerPrepStmts=true", "hikari"),
+    "mariadb-pools": partial(_program, "mariadb", "tcpKeepAlive=true", POOLS),
+    "mariadb-mappers": partial(_program, "mariadb", "tcpKeepAlive=true", MAPPERS),
 }

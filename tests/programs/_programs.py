@@ -26,6 +26,15 @@ PROGRAMS: Mapping[str, Mapping[str, Client]] = {
 }
 #: Those that run only where they are named: they take too long.
 NAMED: frozenset[str] = frozenset({"failovers", "java"})
+#: Which clients of a program CI plays, where not all: ``--clients ci``. The others are nightly.
+IN_CI: Mapping[str, frozenset[str]] = {
+    "java": frozenset(
+        {
+            *("postgresql", "postgresql-manual", "mysql", "mariadb"),
+            *("mariadb-pools", "postgresql-mappers"),
+        }
+    )
+}
 
 
 def run(name: str, client: str, steps: int, seed: int) -> bool:

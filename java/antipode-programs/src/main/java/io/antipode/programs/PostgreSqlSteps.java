@@ -322,7 +322,10 @@ final class PostgreSqlSteps implements Steps {
   private static void driversResult(Connection connection) throws SQLException {
     ResultSet tables = connection.getMetaData().getTables(null, null, "c%", null);
     try (tables) {
-      Steps.execute(tables.getStatement().getConnection(), COUNT);
+      Statement driversOwn = tables.getStatement();
+      if (driversOwn != null) { // c3p0 has none.
+        Steps.execute(driversOwn.getConnection(), COUNT);
+      }
     }
   }
 

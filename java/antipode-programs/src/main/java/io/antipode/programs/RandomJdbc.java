@@ -2,8 +2,6 @@ package io.antipode.programs;
 
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import com.zaxxer.hikari.HikariConfig;
-import com.zaxxer.hikari.HikariDataSource;
 import io.antipode.barrier.ReadsFrom;
 import io.antipode.barrier.Shim;
 import io.antipode.mysql.MySqlShim;
@@ -11,19 +9,21 @@ import io.antipode.postgresql.PostgreSqlShim;
 import java.sql.Connection;
 import java.sql.DriverManager;
 import java.util.Random;
+import java.util.Set;
 import javax.sql.DataSource;
 
 /**
  * What applications do with JDBC, at random, on a primary and a late replica: {@code RandomJdbc
- * postgresql jdbc:postgresql://primary/app jdbc:postgresql://replica/app tcpKeepAlive=true hikari
- * STEPS SEED}. Prints one line of JSON about what was lost, read too early, and marked needlessly.
- * For the tests alone; {@code make programs ONLY=java} runs it.
+ * postgresql jdbc:postgresql://primary/app jdbc:postgresql://replica/app tcpKeepAlive=true
+ * hikari,dbcp STEPS SEED}. Prints for each pool or mapper one line of JSON about what was lost,
+ * read too early, and marked needlessly. For the tests alone; {@code make programs ONLY=java} runs
+ * it.
  */
 public final class RandomJdbc {
   private static final String USER = "app";
 
-  /** Nobody has more connections at a time. */
-  private static final int CONNECTIONS = 2;
+  /** What is no pool, but has one. */
+  private static final Set<String> MAPPERS = Set.of("hibernate", "jooq", "mybatis");
 
   private RandomJdbc() {}
 
@@ -62,42 +62,57 @@ public final class RandomJdbc {
     }
   }
 
-  private static HikariDataSource pool(String url, boolean commits) {
-    HikariConfig config = new HikariConfig();
-    config.setJdbcUrl(url);
-    config.setUsername(USER);
-    config.setPassword(USER);
-    config.setMaximumPoolSize(CONNECTIONS);
-    config.setAutoCommit(commits);
-    return new HikariDataSource(config);
+  private static Client client(
+      String kind, String name, DataSource pool, Steps steps, Random random) {
+    return switch (kind) {
+      case "hibernate" -> new HibernateClient(pool, random, steps.value());
+      case "jooq" -> new JooqClient(pool, name, random, steps.value());
+      case "mybatis" -> new MyBatisClient(pool, random, steps.value());
+      default -> new JdbcClient(pool, steps);
+    };
   }
 
-  /** Runs one client. */
+  /** Runs the clients that are named. */
   public static void main(String[] arguments) throws Exception {
+    System.setProperty("org.jooq.no-logo", "true");
+    System.setProperty("org.jooq.no-tips", "true");
+    System.setProperty("p6spy.config.modulelist", "com.p6spy.engine.spy.P6SpyFactory");
     String name = arguments[0];
     String url = arguments[1];
     String otherUrl = arguments[2];
     String options = "?" + arguments[3];
-    boolean commits = !arguments[4].equals("hikari-manual");
     int steps = Integer.parseInt(arguments[5]);
     Random random = new Random(Long.parseLong(arguments[6]));
     Steps made = name.equals("postgresql") ? new PostgreSqlSteps(random) : new MySqlSteps(random);
     try (Store store = Store.of(name, url, otherUrl);
-        HikariDataSource writing = pool(url + options, commits);
-        HikariDataSource reading = pool(otherUrl + options, commits);
         Connection truth = DriverManager.getConnection(url, USER, USER);
         Connection shown = DriverManager.getConnection(otherUrl, USER, USER)) {
-      Requests requests = new Requests(made, random, truth, shown);
       made.make(truth);
-      requests.awaitTables();
-      requests.run(store.writes.of(writing), store.reads.of(reading), steps);
-      ObjectNode line = JsonNodeFactory.instance.objectNode();
-      line.put("steps", requests.steps()).put("lost", requests.lost());
-      line.put("early", requests.early()).put("alarms", requests.alarms());
-      line.put("judged", requests.judged());
-      requests.notes().forEach(line.putArray("notes")::add);
-      System.out.println(line);
+      for (String kind : arguments[4].split(",", -1)) {
+        Requests requests = new Requests(made, random, truth, shown);
+        requests.awaitTables();
+        String pool = MAPPERS.contains(kind) ? "hikari" : kind;
+        Pools.Pool writing = Pools.of(pool, url + options, USER);
+        Pools.Pool reading = Pools.of(pool, otherUrl + options, USER);
+        try (AutoCloseable first = writing.closing();
+            AutoCloseable second = reading.closing();
+            Client writes = client(kind, name, store.writes.of(writing.source()), made, random);
+            Client reads = client(kind, name, store.reads.of(reading.source()), made, random)) {
+          requests.run(writes, reads, steps);
+        }
+        System.out.println(line(kind, requests));
+      }
     }
     System.exit(0); // What a program left running does not count.
+  }
+
+  private static ObjectNode line(String kind, Requests requests) {
+    ObjectNode line = JsonNodeFactory.instance.objectNode();
+    line.put("client", kind);
+    line.put("steps", requests.steps()).put("lost", requests.lost());
+    line.put("early", requests.early()).put("alarms", requests.alarms());
+    line.put("judged", requests.judged());
+    requests.notes().forEach(line.putArray("notes")::add);
+    return line;
   }
 }

@@ -6,7 +6,6 @@ import io.antipode.barrier.Barriers;
 import io.antipode.barrier.StaleSnapshotException;
 import io.antipode.barrier.UnmetException;
 import io.antipode.lineage.Lineage;
-import io.antipode.programs.Steps.Named;
 import io.antipode.request.ScopeBlock;
 import java.sql.Connection;
 import java.sql.ResultSet;
@@ -17,7 +16,6 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
-import javax.sql.DataSource;
 
 /** Requests of random steps, compared with what rows say: no write is lost, no read is early. */
 final class Requests {
@@ -27,7 +25,16 @@ final class Requests {
   private static final int MOST_NOTES = 5;
 
   private static final List<String> DRIVERS =
-      List.of("com.mysql.cj.", "org.mariadb.jdbc.", "org.postgresql.", "com.zaxxer.hikari.");
+      List.of(
+          "com.mysql.cj.",
+          "org.mariadb.jdbc.",
+          "org.postgresql.",
+          "com.zaxxer.hikari.",
+          "org.apache.commons.",
+          "org.apache.tomcat.",
+          "com.alibaba.druid.",
+          "com.mchange.",
+          "com.p6spy.");
 
   private final Steps store;
   private final Random random;
@@ -93,19 +100,19 @@ final class Requests {
   }
 
   /** Makes requests until there were so many steps. */
-  void run(DataSource writes, DataSource reads, int most) throws SQLException {
+  void run(Client writes, Client reads, int most) throws Exception {
     while (steps < most) {
       done.clear();
       request(writes, reads);
     }
   }
 
-  private void request(DataSource writes, DataSource reads) throws SQLException {
+  private void request(Client writes, Client reads) throws Exception {
     long before = value(truth);
     try (ScopeBlock request = Antipode.scope()) {
       boolean isOpen = true;
-      try (Connection writing = writes.getConnection();
-          Connection reading = reads.getConnection()) {
+      try (Client.Use writing = writes.use();
+          Client.Use reading = reads.use()) {
         for (int left = 2 + random.nextInt(8); left > 0; left--) {
           boolean isWriting = random.nextInt(3) > 0;
           attempt(isWriting ? "P" : "R", isWriting ? writing : reading, isWriting);
@@ -117,7 +124,7 @@ final class Requests {
           }
         }
         isOpen = !ends(writing);
-      } catch (SQLException | RuntimeException closing) {
+      } catch (Exception closing) {
         if (!isOfTheDriver(closing)) {
           throw closing;
         }
@@ -134,7 +141,7 @@ final class Requests {
   }
 
   /** Ends what may be open, mostly; returns whether it did. */
-  private boolean ends(Connection writing) {
+  private boolean ends(Client.Use writing) {
     int how = random.nextInt(5);
     String text = how < 3 ? "COMMIT" : "ROLLBACK";
     done.add("P " + (how == 4 ? "nothing" : text));
@@ -142,9 +149,9 @@ final class Requests {
       return false;
     }
     try {
-      Steps.execute(writing, text);
+      writing.end(how < 3);
       return true;
-    } catch (SQLException | RuntimeException error) {
+    } catch (Exception error) {
       done.add(name(error));
       return false;
     }
@@ -178,7 +185,7 @@ final class Requests {
   }
 
   /** A barrier, at times a step of the replica's connection, then a read by it. */
-  private void readBack(Connection reading, long before) throws SQLException {
+  private void readBack(Client.Use reading, long before) throws SQLException {
     long committed = value(truth);
     if (committed == before || !Antipode.current().incomplete().isEmpty()) {
       return;
@@ -189,7 +196,7 @@ final class Requests {
       attempt("R", reading, false);
     }
     try {
-      long found = value(reading);
+      long found = reading.value();
       judged++;
       if (found < committed) {
         early++;
@@ -197,10 +204,10 @@ final class Requests {
       }
     } catch (StaleSnapshotException refused) {
       done.add("refused");
-    } catch (SQLException error) {
-      done.add(name(error)); // The pool gave the connection up after an error before.
     } catch (RuntimeException error) {
       giveUp(reading, error);
+    } catch (Exception error) {
+      done.add(name(error)); // The pool gave the connection up after an error before.
     }
   }
 
@@ -210,20 +217,17 @@ final class Requests {
     }
   }
 
-  private void attempt(String where, Connection connection, boolean isWriting) {
-    List<Named> reading = store.reading();
-    List<Named> writing = isWriting ? store.writing() : List.of();
-    int number = random.nextInt(reading.size() + writing.size());
-    Named step =
-        number < reading.size() ? reading.get(number) : writing.get(number - reading.size());
+  private void attempt(String where, Client.Use use, boolean isWriting) {
+    List<Client.Action> all = use.actions(isWriting);
+    Client.Action step = all.get(random.nextInt(all.size()));
     done.add(where + " " + step.name());
     steps++;
     try {
-      step.step().on(connection);
+      step.doing().run();
     } catch (StaleSnapshotException refused) {
       done.add("refused");
     } catch (RuntimeException error) {
-      giveUp(connection, error);
+      giveUp(use, error);
     } catch (InterruptedException error) {
       Thread.currentThread().interrupt();
     } catch (Exception error) {
@@ -238,16 +242,12 @@ final class Requests {
   }
 
   /** Ends a connection whose driver failed: nothing after it counts. */
-  private void giveUp(Connection connection, RuntimeException error) {
+  private void giveUp(Client.Use use, RuntimeException error) {
     if (!isOfTheDriver(error)) {
       throw error;
     }
     done.add("misread");
-    try {
-      connection.abort(Runnable::run);
-    } catch (SQLException closed) {
-      // It is what was asked for.
-    }
+    use.giveUp();
   }
 
   /**

@@ -16,6 +16,7 @@ final class MySqlSteps implements Steps {
   private static final List<String> TABLES =
       List.of(
           "CREATE TABLE counted (id INT PRIMARY KEY, v BIGINT)",
+          "CREATE TABLE noted (id BIGINT AUTO_INCREMENT PRIMARY KEY, body VARCHAR(9))",
           "CREATE TABLE others (id INT PRIMARY KEY)",
           "INSERT INTO others VALUES (1), (2), (3), (4), (5)",
           "CREATE PROCEDURE reading() READS SQL DATA SELECT v FROM counted",
@@ -39,7 +40,7 @@ final class MySqlSteps implements Steps {
 
   @Override
   public String value() {
-    return "SELECT v FROM counted WHERE id = 1";
+    return "SELECT v + (SELECT COUNT(*) FROM noted) FROM counted WHERE id = 1";
   }
 
   @Override
@@ -65,7 +66,7 @@ final class MySqlSteps implements Steps {
         Named.of("SET autocommit = " + random.nextInt(2)),
         Named.of("SELECT SLEEP(0)"),
         Named.of("cancelled", Steps.cancelled("SELECT SLEEP(5)")),
-        Named.of(value() + " FOR UPDATE"));
+        Named.of("SELECT v FROM counted WHERE id = 1 FOR UPDATE"));
   }
 
   @Override
