@@ -224,4 +224,38 @@ class SessionTest {
           assertThat(judge(floor)).isEqualTo(Verdict.PASS);
         });
   }
+
+  /** A snapshot is of the server that took it: another one's shows nothing that is known. */
+  @Test
+  void aSnapshotOfAnotherServerShowsNothing() {
+    demanding(
+        floor -> {
+          session.reaches("server-1");
+          session.passed(floor, Observation.of("server-1").write(WRITE, VISIBLE).build(), false);
+          call("BEGIN", true);
+          call("SELECT a FROM t", true);
+          assertThat(judge(floor)).isEqualTo(Verdict.PASS);
+          session.reaches("server-2");
+          assertThat(judge(floor)).isEqualTo(Verdict.OLD_SNAPSHOT);
+        });
+  }
+
+  /** What the server did nobody knows, where its driver failed. */
+  @Test
+  void aWriteWhoseDriverFailedMayHaveBeenMade() {
+    assertThat(call("INSERT INTO t VALUES (1)", false, false, End.FAILED)).isEqualTo(Due.SAMPLE);
+  }
+
+  /** The session that follows may have a snapshot open: what it shows nobody knows. */
+  @Test
+  void aReadAfterALostConnectionIsOfAnOldSnapshot() {
+    demanding(
+        floor -> {
+          session.reaches("server-1");
+          session.passed(floor, Observation.of("server-1").write(WRITE, VISIBLE).build(), false);
+          session.starts(Statements.effects("SET @a = 1"), Known.UNKNOWN);
+          assertThat(session.lost()).isFalse();
+          assertThat(judge(floor)).isEqualTo(Verdict.OLD_SNAPSHOT);
+        });
+  }
 }

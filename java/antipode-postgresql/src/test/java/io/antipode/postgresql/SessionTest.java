@@ -1,11 +1,25 @@
 package io.antipode.postgresql;
 
+import static java.util.Objects.requireNonNull;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.antipode.Antipode;
+import io.antipode.barrier.BarrierOptions;
+import io.antipode.barrier.Barriers;
+import io.antipode.barrier.Floor;
+import io.antipode.barrier.Observation;
+import io.antipode.barrier.Status;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.WriteId;
 import io.antipode.postgresql.Link.State;
 import io.antipode.postgresql.Session.Due;
 import io.antipode.postgresql.Session.End;
+import io.antipode.postgresql.Session.Verdict;
+import io.antipode.request.ScopeBlock;
+import java.time.Duration;
 import java.util.Set;
+import java.util.function.Consumer;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 
@@ -163,5 +177,65 @@ class SessionTest {
     assertThat(isLostInDoubt("ROLLBACK; INSERT INTO t VALUES (1)", State.OPEN, null)).isTrue();
     assertThat(isLostInDoubt("BEGIN; SELECT f(); COMMIT", State.IDLE, null)).isTrue();
     assertThat(isLostInDoubt("BEGIN; SELECT f()", State.IDLE, null)).isFalse();
+  }
+
+  private static final WriteId WRITE = WriteId.of("posts", "log", 7);
+  private static final BarrierOptions AT_READ =
+      BarrierOptions.timeout(Duration.ofSeconds(9)).atRead();
+
+  /** Runs a test in a request that depends on a write. */
+  private static void demanding(Consumer<Supplier<Floor>> test) {
+    String url = "jdbc:postgresql://127.0.0.1:1/app";
+    try (PostgreSqlShim shim = PostgreSqlShim.builder("posts", url).register();
+        ScopeBlock request = Antipode.scope(Lineage.of(WRITE))) {
+      test.accept(
+          () -> {
+            Barriers.barrier(AT_READ);
+            return requireNonNull(Floor.current(shim));
+          });
+    }
+  }
+
+  private Verdict judges(String sql, State state, Floor floor) {
+    starts(sql, state);
+    return session.judge(floor);
+  }
+
+  private void declares(String name, Floor met) {
+    starts("DECLARE " + name + " CURSOR FOR SELECT a FROM t", State.OPEN);
+    session.passed(met, null);
+    Due due = session.ended(State.OPEN, End.DONE, -1, null);
+    assertThat(due).isEqualTo(Due.NOTHING);
+  }
+
+  /** Which of them a statement reads from nobody knows. */
+  @Test
+  void ofSeveralCursorsTheOldestSaysWhatIsShown() {
+    demanding(
+        floors -> {
+          Floor first = floors.get();
+          Antipode.append(WriteId.of("posts", "log", 8));
+          Floor later = floors.get();
+          begins("BEGIN");
+          declares("one", first);
+          declares("two", later);
+          assertThat(judges("FETCH ALL FROM two", State.OPEN, first)).isEqualTo(Verdict.PASS);
+          assertThat(judges("FETCH ALL FROM two", State.OPEN, later)).isEqualTo(Verdict.STALE);
+        });
+  }
+
+  /** However new the server is: the snapshot is another transaction's. */
+  @Test
+  void aReadFromASnapshotThatIsImportedIsStale() {
+    demanding(
+        floors -> {
+          Floor floor = floors.get();
+          session.looked("one");
+          session.passed(floor, Observation.of("one").write(WRITE, Status.VISIBLE).build());
+          assertThat(judges("SELECT a FROM t", State.IDLE, floor)).isEqualTo(Verdict.PASS);
+          String imports =
+              "BEGIN ISOLATION LEVEL REPEATABLE READ; SET TRANSACTION SNAPSHOT '1'; SELECT a FROM t";
+          assertThat(judges(imports, State.IDLE, floor)).isEqualTo(Verdict.STALE);
+        });
   }
 }
