@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import weakref
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from antipode import ConfigurationError
@@ -101,26 +102,48 @@ def instrument_client(
     names = stored_names(lineage, keys, datastore=datastore, option="keys")
     if _instrumented(client, datastore):
         return client
-    settings = settings_of(client, reads_from)
-    made_of = (settings, reads_from, on_read, prefix, log_history, one_server, barriers, names)
+    options = _Options(reads_from, on_read, prefix, log_history, one_server, barriers, names)
+    shim = _shim_of(client, datastore, options, primary)
+    _lead(attach(client, shim, is_async=is_async), shim)
+    return client
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """What one client is told otherwise than another, as for :func:`instrument_client`."""
+
+    reads_from: ReadsFrom
+    on_read: OnRead
+    prefix: str
+    log_history: bool
+    one_server: bool | None
+    barriers: Barriers | None
+    names: tuple[str, ...]
+
+
+def _shim_of(client: Any, datastore: str, options: _Options, primary: Any) -> InstrumentedShim:
+    """The shim of one that is gone and was like *client*, else a new one."""
+    settings = settings_of(client, options.reads_from)
+    made_of = settings, options
     if primary is None and (left := _left(datastore, made_of)) is not None:
-        _lead(attach(client, left, is_async=is_async), left)
-        return client
-    instrumented = InstrumentedShim(
+        return left
+    made = InstrumentedShim(
         datastore,
         settings,
-        reads_from=reads_from,
-        on_read=on_read,
-        prefix=prefix,
-        log_history=log_history,
-        one_server=one_server,
+        reads_from=options.reads_from,
+        on_read=options.on_read,
+        prefix=options.prefix,
+        log_history=options.log_history,
+        one_server=options.one_server,
     )
-    instrumented.wait_by(barriers)
-    instrumented.primary = _primary_of(instrumented, client, primary, is_async=is_async)
+    made.wait_by(options.barriers)
+    made.primary = _primary_of(made, client, primary)
     if primary is None:
-        instrumented.made_of = made_of
-    _install(client, instrumented, names, is_async=is_async)
-    return client
+        made.made_of = made_of
+    if options.names:
+        made.store_lineages(options.names)
+    register(made)
+    return made
 
 
 def _left(datastore: str, made_of: object) -> InstrumentedShim | None:
@@ -139,16 +162,7 @@ def _leads(shim: InstrumentedShim) -> bool:
     return any(each is shim for each in tuple(pools.values()))
 
 
-def _install(
-    client: Any, shim: InstrumentedShim, names: tuple[str, ...], *, is_async: bool
-) -> None:
-    if names:
-        shim.store_lineages(names)
-    register(shim)
-    _lead(attach(client, shim, is_async=is_async), shim)
-
-
-def _primary_of(shim: InstrumentedShim, client: Any, primary: Any, *, is_async: bool) -> Any:
+def _primary_of(shim: InstrumentedShim, client: Any, primary: Any) -> Any:
     """The client for reads that would be stale at the replica of *shim*; None without one.
 
     Raises:
@@ -166,7 +180,11 @@ def _primary_of(shim: InstrumentedShim, client: Any, primary: Any, *, is_async: 
         return None
     held = getattr(primary, "_antipode", None)
     same = held is not None and (held.shim.datastore, held.shim.reads_from) == (name, "primary")
-    if shim.reads_from != "replica" or not same or check_client(primary) is not is_async:
+    if (
+        shim.reads_from != "replica"
+        or not same
+        or check_client(primary) is not check_client(client)
+    ):
         msg = (
             f"primary= takes an instrumented client of {name!r} with reads_from='primary', of the "
             "same API, for a client with reads_from='replica'"

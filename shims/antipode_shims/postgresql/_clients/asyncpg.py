@@ -107,7 +107,8 @@ class Observer:
     def _together(self, connection: Any) -> bool:
         session = connection._antipode_session()  # noqa: SLF001
         alone = self.apart or connection._antipode_standby()  # noqa: SLF001
-        return session is Session.OPEN and not alone
+        tap = connection._antipode  # noqa: SLF001
+        return session is Session.OPEN and not (alone or tap.only_read)
 
     async def _commit(self, connection: Any, *args: Any, **options: Any) -> str:
         """Commit, and ask, in one packet."""

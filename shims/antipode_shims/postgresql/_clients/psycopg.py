@@ -162,7 +162,7 @@ class Shared(Generic[RowT]):
             more = self._antipode_with(text or "")
             off = self.pgconn.pipeline_status == pq.PipelineStatus.OFF
             together = text == "COMMIT" and session is Session.OPEN and off
-            if together and not self._antipode_standby():
+            if together and not (self._antipode_standby() or tap.only_read):
                 return (yield from self._antipode_commit())
             if more and off:
                 return (yield from self._antipode_together(f"{text}; {more}"))

@@ -107,6 +107,7 @@ class NativeConnection(SyncHolding):
             and not self._antipode_two_phases
             and self._antipode_session() is Session.OPEN
             and not self._antipode_standby()
+            and not self._antipode.only_read
         )
         self._antipode_call(
             "COMMIT", self._antipode_commit if together else plain.commit, commits=True

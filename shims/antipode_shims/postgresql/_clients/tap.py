@@ -45,6 +45,7 @@ from antipode_shims.postgresql._statements import (
     FETCHES,
     HOLDS,
     IMPORTS,
+    ISOLATES,
     MANY,
     READS,
     SENDS,
@@ -66,7 +67,11 @@ if TYPE_CHECKING:
 #: How long what a poll showed is remembered: behind a pooler another server may answer next.
 FRESH_S = 2.0
 _PREPARED = "it is prepared for anybody to commit"
+#: Of what a transaction consists that writes nothing, where what it reads and calls does not.
+_READING = READS | CALLS | BEGINS | COMMITS | ENDS | ISOLATES
 _ISOLATED = ("read committed", "read uncommitted")
+#: For how long a connection that may not see the catalogue does not ask it again.
+LEARNS_S = 60.0
 #: How many texts of a transaction are remembered.
 _MOST_READS = 64
 #: How statements begin that may change what names mean, and how those of a script do.
@@ -152,6 +157,8 @@ class Tap:
         self._reads: dict[str, int] = {}
         self._room = _MOST_READS
         self._defines = False
+        #: When the catalogue is asked next for what commits of reads would ask, at the earliest.
+        self._learns_s = 0.0
         #: The tables that the transaction changed, and whether any rows of them.
         self._targets: frozenset[str] = frozenset()
         self._changed = False
@@ -317,9 +324,19 @@ class Tap:
         return self.cursors.shown_by(self.reads_by) if found & FETCHES else []
 
     def commits_open(self, session: Session) -> bool:
-        """Whether what is in flight is one statement that commits the open transaction."""
+        """Whether what is in flight is one statement that commits what may have written."""
         alone = self.pending & COMMITS and not self.pending & MANY
-        return bool(alone) and session is Session.OPEN
+        return bool(alone) and session is Session.OPEN and not self.only_read
+
+    @property
+    def only_read(self) -> bool:
+        """Whether all that the open transaction has sent reads, and is known to write nothing."""
+        return not (self._transaction | self.pending) & ~_READING and not self._may_write
+
+    @property
+    def _may_write(self) -> bool:
+        """Whether what only reads by its words may write, or nobody knows."""
+        return self._named(self._reads) is not False
 
     def isolated(self, backend: Backend) -> Asking[Verdict]:
         """What the isolation of the open transaction, on *backend*, lets a read do: a question."""
@@ -565,7 +582,9 @@ class Tap:
         reads, self._reads = self._reads, {}
         if self.commit is not None:
             commit, self.commit = self.commit, None
-            return self._sampled(commit) if commit.wrote else self._without_id(wrote)
+            if commit.wrote:
+                return self._sampled(commit)
+            return self._without_id(wrote) or self._learn(reads)
         inside = found & (COMMITS_INSIDE | MANY)
         over = before is not Session.OPEN or found & (COMMITS | TWO_PHASES) or inside
         undone = (failed or before is Session.FAILED) and not inside
@@ -580,6 +599,21 @@ class Tap:
             return None
         plain = self._alone and before is Session.IDLE and not (inside or found & CALLS)
         return self._ask(exact=not (failed or inside or tag.endswith(" 0")), covers=not plain)
+
+    def _learn(self, reads: Mapping[str, int]) -> Asking[None] | None:
+        """What is left to ask, now and then, so that the next commit of such *reads* asks nothing.
+
+        Whoever may not see the catalogue asks each commit instead.
+        """
+        now_s = time.monotonic()
+        if scope_in() is None or now_s < self._learns_s or self._named(reads) is not None:
+            return None
+        self._learns_s = now_s + LEARNS_S
+        return self._learning(reads)
+
+    def _learning(self, reads: Mapping[str, int]) -> Asking[None]:
+        with contextlib.suppress(Refused):
+            yield from self.shim.catalogue.ask(self._called(reads))
 
     def _sent_away(self, found: int) -> None:
         """Mark what a function of dblink may have written, whatever became of its call."""
