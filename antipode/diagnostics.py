@@ -14,13 +14,13 @@ from ._request.context import context_with
 from ._runtime import observers
 from ._runtime.adoption import AROUND
 from ._runtime.config import exchange_config
-from ._runtime.datastores import clients_without_names, described
+from ._runtime.datastores import clients_without_names, described, entry_of
 from ._runtime.process_wide import noting_clients
 from ._runtime.ruled import applied, rules_in_force, unmatched_rules
 from ._runtime.switch import VARIABLE as DISABLED_VARIABLE
 from ._runtime.switch import is_disabled
 from ._runtime.unnamed import url_of
-from ._setup.wanted import is_set_up
+from ._setup.wanted import is_set_up, skipped
 
 __all__ = [
     "AROUND",
@@ -30,6 +30,7 @@ __all__ = [
     "clients_without_names",
     "context_with",
     "described",
+    "entry_of",
     "exchange_config",
     "follows",
     "foreign_of",
@@ -45,6 +46,7 @@ __all__ = [
     "rules_in_force",
     "rules_without_clients",
     "settle",
+    "skipped",
     "unmatched_rules",
     "url_of",
 ]

@@ -41,7 +41,9 @@ from ._request.recording import (
     lineage_not_read,
     lineage_not_stored,
     mark_incomplete,
+    record_handled,
     record_read,
+    record_sent,
     record_unlabelled,
     record_write,
     unscoped,
@@ -66,6 +68,7 @@ from ._runtime.observers import own_time
 from ._runtime.process_wide import ProcessWide
 from ._runtime.ruled import has_primary, primary_place
 from ._runtime.switch import switchable
+from ._runtime.unnamed import tell_of_undeclared
 from ._runtime.wake import Wake
 
 __all__ = [
@@ -126,8 +129,10 @@ __all__ = [
     "places_in",
     "primary_place",
     "readable",
+    "record_handled",
     "record_read",
     "record_seconds",
+    "record_sent",
     "record_shown",
     "record_uncommitted",
     "record_unlabelled",
@@ -143,6 +148,7 @@ __all__ = [
     "stored_names",
     "stored_text",
     "switchable",
+    "tell_of_undeclared",
     "unlabelled",
     "unless_cancelled",
     "unreadable",

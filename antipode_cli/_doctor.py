@@ -22,6 +22,7 @@ from ._doctor_applications import (
     requests,
     responses,
     tasks,
+    threads,
 )
 from ._doctor_integrations import integrations
 from ._doctor_rules import rules, set_up
@@ -149,6 +150,7 @@ def _served(
     yield from requests(found, modules)
     yield from responses(found)
     yield from tasks(modules)
+    yield from threads(modules)
 
 
 def _propagation(propagator: TextMapPropagator, *, imported: bool) -> Check:

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 from weakref import ReferenceType
 
-from antipode.diagnostics import AROUND
+from antipode.diagnostics import AROUND, skipped
 from antipode.shim import config
 
 from ._check import Check, ok, problem, unknown
@@ -45,6 +45,8 @@ _USE = {
     "django": "put antipode.integrations.django.AntipodeMiddleware first in MIDDLEWARE",
     "wsgi": "call antipode.integrations.wsgi.instrument_app(app)",
 }
+#: What setup() calls the frameworks of these modules.
+_SKIPS = {"wsgi": "flask", "asgi": "starlette", "aiohttp_server": "aiohttp-server"}
 _SPAN_ALONE_TODO = (
     "no lineage arrives by it: use antipode.integrations.aiohttp_server for aiohttp, and attach "
     "what opentelemetry.propagate.extract() returns for each message of a queue"
@@ -251,7 +253,9 @@ def requests(found: list[Application], modules: frozenset[str]) -> Iterator[Chec
             yield unknown(subject, said, f"where it does not, {use}")
         else:
             said = f"{app.name}: nothing opens a scope for its requests"
-            yield problem(subject, said, f"{use}: importing it is not enough. Or {_SAME_WAY}")
+            skipped = is_skipped(_SKIPS.get(app.integration, app.integration))
+            todo = skipped or f"{use}: importing it is not enough. Or {_SAME_WAY}"
+            yield problem(subject, said, todo)
     alone = sorted(name for name in _SPAN_ALONE if f"{_THEIRS}{name}" in modules)
     if alone := [name for name in alone if all(app.integration != name for app in found)]:
         said = f"OpenTelemetry's instrumentation of {', '.join(alone)} takes the span alone"
@@ -305,7 +309,21 @@ def tasks(modules: frozenset[str]) -> Iterator[Check]:
             f"{title}: messages carry no lineage, and a task has no scope of its own: a barrier in "
             "it waits for nothing of what its publisher wrote"
         )
-        yield problem("tasks", said, f"call {_CELERY} in workers and in all that publish")
+        todo = f"call {_CELERY} in workers and in all that publish"
+        yield problem("tasks", said, is_skipped("celery") or todo)
+
+
+def is_skipped(name: str) -> str:
+    """What to do where ``setup()`` was told to leave *name* alone; or nothing."""
+    return f"call antipode.setup() without {name!r} in skip" if name in skipped() else ""
+
+
+def threads(modules: frozenset[str]) -> Iterator[Check]:
+    """Whether threads have the scope of who starts them, where setup() was told to leave them."""
+    todo = is_skipped("threads")
+    if todo and "concurrent.futures.thread" in modules:
+        said = "threads, and what pools of threads run, have no scope: setup() leaves them alone"
+        yield unknown("threads", f"{said}, and reads there wait for nothing", todo)
 
 
 def celery_applications(modules: frozenset[str]) -> list[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from antipode import ConfigurationError, Status, WriteId
 from antipode.diagnostics import (
     clients_without_names,
+    entry_of,
     follows,
     holds_any,
     looking_shim,
@@ -37,6 +38,7 @@ _NAME_THEM = (
     "where requests depend on what is there, name it in ANTIPODE_DATASTORES and call "
     "antipode.setup(), or instrument the client"
 )
+_ADD = "add {} (?reads_from=replica for a replica), or {} where it is no datastore of yours"
 _SPELL_ALIKE = (
     "if they are one datastore, spell it alike in every service: a barrier for one name does not "
     "hold the reads of the other"
@@ -69,7 +71,10 @@ def stores(*, imported: bool, timeout_s: float, automatic: bool) -> Iterator[Che
     """What there is to say of each datastore."""
     if without := clients_without_names():
         said = f"clients that nothing instruments: {', '.join(without)}"
-        yield unknown("addresses", said, _NAME_THEM)
+        entries = list(filter(None, map(entry_of, without)))
+        named, others = (", ".join(f"{name}={each}" for each in entries) for name in ("NAME", "-"))
+        todo = f"{_NAME_THEM}: {_ADD.format(named, others)}" if entries else _NAME_THEM
+        yield unknown("addresses", said, todo)
     names = registered()
     later = sorted({each.datastore for each in unmatched_rules()}.difference(names))
     if not names and later:

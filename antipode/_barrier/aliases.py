@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from antipode._lineage.errors import ConfigurationError
 from antipode._lineage.outcomes import Outcome, Status
+from antipode._lineage.write_id import WriteId
+from antipode._runtime.metrics import count, log_once
 
-from .decisions import Wait
+from .decisions import Policies, Wait
 from .registry import looking_shim, registered
 from .waiter import Waiter
+from .watcher import LOOK_S
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
-    from antipode._lineage.write_id import Dependency, WriteId
+    from antipode._lineage.write_id import Dependency
     from antipode._runtime.clock import Clock
 
-    from .decisions import Policies
     from .store import Store
 
 #: What a server says of the first position of a log that it has. Only `unknown_log` says that it
 #: does not have it; anything else is no answer.
 HAS_LOG = frozenset({Status.VISIBLE, Status.LOST})
+#: How often reads had stores asked for a name; names come from outside as well.
+_tries: dict[str, int] = {}
+_MOST_TRIES = 5
+_MOST_NAMES = 100
 
 
 class Comparison:
@@ -74,6 +81,38 @@ class Comparison:
                     cause = f"the store that is registered here as {store.datastore!r} has its log"
                     found.append(Outcome(stranger, Status.UNKNOWN_STORE, cause=cause))
         return found
+
+
+def tell_of_twins(strangers: Collection[Dependency], *, clock: Clock) -> None:
+    """Count and log those of *strangers*, of datastores unknown here, whose log a store here has.
+
+    For reads, which wait for no answer: the stores are asked in the background, and again for the
+    next read where a client was closed meanwhile, a few times for each name.
+    """
+    asked = [
+        each
+        for each in strangers
+        if isinstance(each, WriteId) and _tries.get(each.datastore, 0) < _MOST_TRIES
+    ]
+    if not asked or len(_tries) >= _MOST_NAMES:
+        return
+    for name in {each.datastore for each in asked}:
+        _tries[name] = _tries.get(name, 0) + 1
+    policies = Policies("return", "raise", "report", horizon_h=math.inf, hour=clock.hour())
+    found = Comparison(asked, policies=policies, clock=clock, timeout_s=LOOK_S)
+
+    def tell() -> None:
+        for outcome in found.outcomes():
+            name = outcome.write.datastore
+            if _tries[name] > _MOST_TRIES:  # Asked by another read as well, and said.
+                continue
+            _tries[name] = _MOST_TRIES + 1
+            count("two_names", name)
+            message = "a lineage depends on %r, and %s: one store has two names; spell it alike"
+            log_once("two_names", name, outcome.cause, message, name, outcome.cause)
+
+    if found:
+        found.waiter(tell).subscribe()
 
 
 def _stores() -> Iterator[Store]:

@@ -97,6 +97,7 @@ class AutomaticDemand(Demand):
 
     Attributes:
         unknown: datastores of the lineage that are let pass: this process has no shim for them.
+        strangers: what the lineage has of such datastores, let pass or not.
     """
 
     automatic = True
@@ -118,6 +119,7 @@ class AutomaticDemand(Demand):
         self.wanted: frozenset[Dependency] = frozenset()
         absent = absent_of(lineage, own=scope.own)
         reported = settings.on_unknown != "raise"
+        self.strangers = absent
         self.unknown = frozenset(each.datastore for each in absent) if reported else frozenset()
         if (reported or not absent) and not concerns(lineage, shim.datastore):
             return  # As most requests at most stores: what follows is not for them.

@@ -20,6 +20,7 @@ from antipode._request.scope import INCOMING_SUBJECT
 from antipode._runtime import observers
 from antipode._runtime.call_site import caller
 from antipode._runtime.config import config
+from antipode._runtime.datastores import clients_without_names
 
 from .declared_roles import DeclaredRoles
 from .notes import Notes
@@ -29,7 +30,7 @@ from .source_lines import Places, running_test
 from .staleness_check import Evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from types import CodeType, FrameType
 
     from antipode._lineage.lineage import Lineage
@@ -58,6 +59,8 @@ class DryRun:
     def _start(self) -> None:
         self._evidence = Evidence(self._record_evidence)
         self._roles = DeclaredRoles()
+        #: Clients that no rule names, where they were made; None once that is written down.
+        self._unnamed: dict[tuple[str, Place], tuple[Request | None, str, str | None] | None] = {}
         self._reads = JudgedReads(
             self._region, self._places, self._put, self._evidence, self._roles
         )
@@ -65,6 +68,8 @@ class DryRun:
     def opened(self, request: Request, *, incoming: bool) -> None:
         """A request begins."""
         self._evidence.over()
+        if self._unnamed:
+            self._tell_of_forgotten()
         opened = "incoming" if incoming else "here"
         site = None if incoming else self.site()
         self._record("scope", request, site, members({"opened": opened}))
@@ -146,10 +151,52 @@ class DryRun:
             place = self._places.of((handler, handler.co_firstlineno))
             self._put("lint", request, place, members(about), test=running_test())
 
+    def sent(self, request: Request, to: str) -> None:
+        """*request* publishes a message."""
+        self._record("message", request, self.site(), members({"step": "sent", "to": to}))
+
+    def handled(self, request: Request, to: str) -> None:
+        """*request* handles one."""
+        about = members({"step": "handled", "to": to})
+        self._put("message", request, None, about, test=running_test())
+
+    def called(self, request: Request, service: str) -> None:
+        """*request* called a service that answered without a lineage."""
+        self._record("call", request, self.site(), members({"to": service}))
+
+    def unnamed(self, where: str, entry: str, *, ruled: bool) -> None:
+        """A client was made that no rule names; another call may still give it a name."""
+        site = self.site()
+        place = self._places.of((site.f_code, site.f_lineno))
+        if (where, place) not in self._unnamed:
+            self._unnamed[where, place] = scope_in(), entry, running_test()
+        if ruled:
+            self._tell_of_unnamed([where])
+
+    def _tell_of_unnamed(self, names: Collection[str]) -> None:
+        """Write down the clients at *names* that have no name, each place once."""
+        for key in [each for each in tuple(self._unnamed) if each[0] in names]:
+            if (found := self._unnamed[key]) is None:
+                continue
+            self._unnamed[key] = None
+            request, entry, test = found
+            where, place = key
+            url = entry.partition("=")[2]
+            said = f"{where}: add {entry} to ANTIPODE_DATASTORES, or -={url}"
+            about = {"lint": "unnamed-client", "datastore": "", "detail": said}
+            self._put("lint", request, place, members(about), test=test)
+
+    def late(self) -> None:
+        """``setup()`` was called while a request was handled."""
+        self._lint("late-setup", "", "", scope_in(), self.site())
+
+    def _tell_of_forgotten(self) -> None:
+        """Write down what was made a request ago, at least, and still has no name."""
+        if any(self._unnamed.values()):
+            self._tell_of_unnamed(clients_without_names())
+
     def counted(self, name: str, datastore: str) -> None:
         """A count may be of a read whose value has a lineage that nobody knows."""
-        if name == "unnamed_client":
-            self._lint("unnamed-client", "", datastore, scope_in(), self.site())
         # What is unreadable elsewhere was no read. What came in baggage is taken in just now.
         if name in _UNKNOWN_LINEAGES and datastore != INCOMING_SUBJECT and shims_of(datastore):
             detail = {"companion_absent": "absent"}.get(name, name)
@@ -251,6 +298,7 @@ class DryRun:
 
     def close(self) -> None:
         """Stop observing, and close the file."""
+        self._tell_of_forgotten()
         self._evidence.close()
         self._roles.settle(_ROLES_S)
         if self._records is not None:

@@ -107,7 +107,7 @@ class JudgedReads:
         if verdict == "unguarded":
             self._found(datastore, place, missed)
         if missed and not both:  # What one server takes to replicate is nothing.
-            self._look_into(client, place, missed, number, test)
+            self._look_into(client, place, missed, number, test=test, request=request)
 
     def _ask_role(self, request: Request, client: Client) -> None:
         """Have a lint where *client* reads from a replica that it does not say it reads from."""
@@ -142,7 +142,9 @@ class JudgedReads:
         place: Place,
         missed: Sequence[Dependency],
         number: int,
+        *,
         test: str | None,
+        request: Request,
     ) -> None:
         """Find out how long the read of record *number* would have had to wait."""
         datastore = client.datastore
@@ -154,4 +156,9 @@ class JudgedReads:
             return
         of = {"of": number} if test is None else {"test": test, "of": number}
         since_s = client.clock.monotonic()
-        self._evidence.seek(client, seen, of, runner=running(), since_s=since_s)
+
+        def tell(cause: str) -> None:
+            about = {"lint": "unshowable", "datastore": datastore, "detail": cause}
+            self._put("lint", request, place, members(about), test=test)
+
+        self._evidence.seek(client, seen, of, runner=running(), since_s=since_s, tell=tell)

@@ -15,6 +15,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from antipode._barrier.registry import shared_watcher
+from antipode._barrier.watcher import CLOSED
 from antipode._lineage.outcomes import Status
 from antipode._runtime.metrics import count
 
@@ -43,6 +44,8 @@ _MOST_FINDINGS = 10_000
 BOUND_S = 10.0
 
 _SHOWN = frozenset({Status.VISIBLE, Status.SUPERSEDED})
+#: Of a server that cannot say: something of it, or of its user's rights, is not as it must be.
+_UNSHOWABLE = frozenset({Status.UNKNOWN_LOG, Status.UNDECIDABLE})
 _ABSENT = frozenset({Status.NOT_YET, Status.LOST})
 
 
@@ -82,6 +85,7 @@ class Evidence:
         *,
         runner: Runner,
         since_s: float,
+        tell: Callable[[str], object],
     ) -> None:
         """Observe a read by *client*, once that is over.
 
@@ -91,11 +95,12 @@ class Evidence:
             of: the fields that its evidence begins with.
             runner: who reads, as :func:`running`.
             since_s: when, by the client's clock.
+            tell: is called with why the server cannot say whether it shows them.
         """
         watcher = shared_watcher(client)
         if watcher is None:
             return
-        look = Look(self, client.datastore, watcher, writes, of, since_s=since_s)
+        look = Look(self, client.datastore, watcher, writes, of, since_s=since_s, tell=tell)
         with self.lock:
             if room := len(self.open_reads) < MOST_OPEN:
                 held = runner if isinstance(runner, int) else weakref.ref(runner)
@@ -153,6 +158,7 @@ class Look:
         of: Mapping[str, Any],
         *,
         since_s: float,
+        tell: Callable[[str], object],
     ) -> None:
         """Wait for *writes* of *datastore*, from :meth:`begin` on; the read was at *since_s*."""
         self.datastore = datastore
@@ -161,6 +167,7 @@ class Look:
         self._watcher = watcher
         self._left = set(writes)
         self._of = of
+        self._tell = tell
         self.looked = threading.Event()
         self._over = False
         self._confirmed: bool | None = None
@@ -185,8 +192,11 @@ class Look:
     def take(self, datastore: str, observation: Observation) -> None:
         """Take in what a poll showed; only the first says what the read can have shown."""
         del datastore
-        statuses = {w: observation.of(w)[0] for w in self._left}
+        outcomes = {w: observation.of(w) for w in self._left}
+        statuses = {w: status for w, (status, _) in outcomes.items()}
         found = set(statuses.values())
+        for cause in {cause for status, cause in outcomes.values() if status in _UNSHOWABLE}:
+            self._tell(cause)
         if not self.looked.is_set():
             self._confirmed = True if found & _ABSENT else None
             self.looked.set()
@@ -201,7 +211,9 @@ class Look:
 
     def failed(self, datastore: str, cause: str) -> None:
         """There is no further poll."""
-        del datastore, cause
+        del datastore
+        if cause != CLOSED:
+            self._tell(cause)
         self._end(None)
 
     @property

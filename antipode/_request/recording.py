@@ -104,6 +104,24 @@ def record_unlabelled(datastore: str) -> None:
         observer.unlabelled(held, datastore, None)
 
 
+def record_sent(datastore: str) -> None:
+    """Note, for a dry run, that the current request publishes a message into *datastore*."""
+    held = scope_in()
+    if held is not None and (observer := observers.dry_run) is not None:
+        observer.sent(held, datastore)
+
+
+def record_handled(datastore: str) -> None:
+    """Note, for a dry run, that the current scope is of a message with a lineage.
+
+    Args:
+        datastore: from which it was consumed; empty where that is not known.
+    """
+    held = scope_in()
+    if held is not None and (observer := observers.dry_run) is not None:
+        observer.handled(held, datastore)
+
+
 def lineage_not_read(datastore: str, what: str) -> None:
     """Note that a read shows nothing of the stored lineages of the values that it is made of.
 

@@ -77,6 +77,17 @@ def call_site() -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
+def handling() -> str:
+    """The module of a framework that calls from here what handles a request; empty for none."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - inspect.stack() reads files
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__", ""))
+        if module in _HANDLERS:
+            return module
+        frame = frame.f_back
+    return ""
+
+
 def is_migrating() -> bool:
     """Whether a migration of Django's or Alembic's calls."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - inspect.stack() reads files

@@ -397,6 +397,8 @@ _unnamed: dict[int, tuple[str, weakref.ref[object]]] = {}
 #: Of clients that are gone.
 _gone: dict[str, None] = {}
 _MOST_GONE = 100
+#: The URL of the rule that would name a client, by where that is.
+_entries: dict[str, str] = {}
 _own: ContextVar[bool] = ContextVar("antipode_own_client", default=False)
 
 
@@ -423,9 +425,11 @@ def is_own(client: object) -> bool:
     return _own.get() or getattr(client, "_antipode_own", False)
 
 
-def unnamed(client: object, where: str) -> None:
-    """Note that no rule names the datastore of *client*."""
+def unnamed(client: object, where: str, entry: str = "") -> None:
+    """Note that no rule names the datastore of *client*; the URL *entry* would."""
     number = id(client)
+    if len(_entries) < _MOST_GONE:
+        _entries[where] = entry
 
     def gone(_: object) -> None:
         if _unnamed.pop(number, None) is not None and len(_gone) < _MOST_GONE:
@@ -444,7 +448,13 @@ def clients_without_names() -> list[str]:
     return sorted({*_gone, *(where for where, _ in list(_unnamed.values()))})
 
 
+def entry_of(where: str) -> str:
+    """The URL of the rule that would name a client without a name; empty where it is not known."""
+    return _entries.get(where, "")
+
+
 def forget_clients() -> None:
     """Forget the clients that have no name."""
     _unnamed.clear()
     _gone.clear()
+    _entries.clear()

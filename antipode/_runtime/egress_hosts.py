@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from ipaddress import ip_address
 
 _BELOW = "*."
 _MAX_PORT = 65_535
 #: Of addresses of pages, patterns and lists: none of it is part of a host's name.
 _FOREIGN = re.compile(r"[\s/\\?#@*,]")
+#: The ends of names that no registry gives to anybody.
+_INTERNAL = (
+    *(".internal", ".local", ".localhost", ".localdomain", ".svc", ".lan", ".test"),
+    *(".home.arpa", ".intranet", ".private", ".corp"),
+)
 _PORT = re.compile(r"[0-9]{1,5}")
 
 
@@ -39,6 +45,15 @@ def names(allowed: frozenset[str], host: str, port: int | None = None) -> bool:
     bare, found, _ = _split(host)
     bare, port = _normal(bare), found if port is None else port
     return any(_matches(entry, bare, port) for entry in allowed)
+
+
+def is_internal(host: str) -> bool:
+    """Whether *host* is of this network as far as its name says: no domain that anybody owns."""
+    bare = _normal(_split(host)[0])
+    try:
+        return not ip_address(bare).is_global
+    except ValueError:
+        return "." not in bare or bare.endswith(_INTERNAL)
 
 
 def _matches(entry: str, host: str, port: int | None) -> bool:

@@ -199,6 +199,26 @@ class Observer(Notes, Protocol):
         """*request* handles a message without a lineage; *handler* None: who calls now."""
         ...
 
+    def sent(self, request: Request, to: str) -> None:
+        """*request* publishes a message: a task, or into a datastore."""
+        ...
+
+    def handled(self, request: Request, to: str) -> None:
+        """*request* handles such a message; *to* is empty where that is not known."""
+        ...
+
+    def called(self, request: Request, service: str) -> None:
+        """*request* called a service of the application's, which answered without a lineage."""
+        ...
+
+    def unnamed(self, where: str, entry: str, *, ruled: bool) -> None:
+        """A client was made that no rule names; *entry* would, and rules are for its kind."""
+        ...
+
+    def late(self) -> None:
+        """``setup()`` was called while a request was handled."""
+        ...
+
     def counted(self, name: str, datastore: str) -> None:
         """Something was counted."""
         ...

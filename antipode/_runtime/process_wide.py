@@ -13,13 +13,14 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from . import observers
 from .config import config
 from .datastores import described, is_own, named, rule_for, taken, unnamed
 from .imports import forget, when_imported
 from .metrics import log_once
 from .ruled import NOT_OURS, follow, matched, nearest_to, rules_for, unfollow
 from .switch import is_disabled
-from .unnamed import tell_of_unnamed
+from .unnamed import tell_of_unnamed, url_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -255,10 +256,15 @@ class ProcessWide:
                 matched(rule, peer)
                 named(client)
                 return
-            unnamed(client, where)
-            if rules and found:
+            entry = url_of(self._store, found[0], database) if found else ""
+            unnamed(client, where, entry)
+            if entry and self.on:
                 nearest = nearest_to(self._store, found[0], database, peer)
-                tell_of_unnamed(self._store, found[0], database, nearest)
+                if (observer := observers.dry_run) is not None:
+                    name = nearest[0].datastore if nearest and nearest[1] else "NAME"
+                    observer.unnamed(where, f"{name}={entry}", ruled=bool(rules))
+                if rules:
+                    tell_of_unnamed(self._store, found[0], database, nearest)
         except Exception as error:  # noqa: BLE001 - the application makes its client
             message = "a client of %s is not instrumented: %s: %s"
             log_once("process_wide", where, None, message, where, type(error).__name__, error)

@@ -38,6 +38,16 @@ def _at(host: str, port: int) -> str:
     return f"{name}:{port}" if port else name
 
 
+def tell_of_undeclared(store: str, datastore: str, place: Place) -> None:
+    """Warn, once an address, of a rule that names no replica where the server says it is one."""
+    where, url = described(store, place, None), url_of(store, place, None)
+    message = (
+        "%s says that it is a replica, and its rule does not: reads of %r there wait for nothing. "
+        "Write %s=%s?reads_from=replica in ANTIPODE_DATASTORES"
+    )
+    log_once("undeclared", datastore, where, message, where, datastore, datastore, url)
+
+
 def tell_of_unnamed(
     store: str, place: Place, database: str | None, nearest: tuple[Rule, bool] | None
 ) -> None:

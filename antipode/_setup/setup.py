@@ -11,16 +11,18 @@ from antipode._barrier.registry import retiring
 from antipode._barrier.watcher import after_patch
 from antipode._lineage.errors import ConfigurationError
 from antipode._propagation import propagator
+from antipode._runtime import observers
+from antipode._runtime.call_site import handling
 from antipode._runtime.config import config, configure
 from antipode._runtime.datastores import forget_clients
 from antipode._runtime.greenlets import when_patched
 from antipode._runtime.imports import forget, when_imported
-from antipode._runtime.metrics import logger
+from antipode._runtime.metrics import log_once, logger
 from antipode._runtime.ruled import NOT_OURS, follow, lack, lacks, unfollow
 from antipode._runtime.switch import switchable
 
 from .targets import ALIASES, NAMES, STORES, TARGETS, clients, uncovered
-from .wanted import wanted
+from .wanted import left_alone, wanted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -74,6 +76,8 @@ def setup(*, datastores: Datastores | None = None, skip: Iterable[str] = ()) -> 
     rules = config().datastores
     propagator.instrument()
     when_patched(after_patch)
+    if not wanted:
+        _tell_of_late()
     every = (*TARGETS, *STORES)
     found = [each for each in every if each.installed and each.name not in skipped]
     lack({each.name for each in STORES} - {each.name for each in STORES if each.installed})
@@ -81,6 +85,7 @@ def setup(*, datastores: Datastores | None = None, skip: Iterable[str] = ()) -> 
         new = [each for each in found if each not in wanted]
         again = [each for each in found if each in STORES and each in _covered]
         wanted.update(new)
+        left_alone.update(skipped)
     for target in new:
         if target in STORES:
             follow(target.name)
@@ -105,11 +110,25 @@ def teardown() -> None:
             unfollow(target.name)
         _covered.clear()
         wanted.clear()
+        left_alone.clear()
     with retiring():
         for target in covered:
             _undo(target)
     forget_clients()
     propagator.uninstrument()
+
+
+def _tell_of_late() -> None:
+    """Warn where the first call is made by what handles a request."""
+    if not (handler := handling()):
+        return
+    if (observer := observers.dry_run) is not None:
+        observer.late()
+    message = (
+        "setup() is called while %s handles a request: that has no scope, and none of what it "
+        "does is known. Call it first in the module that the service starts with"
+    )
+    log_once("late_setup", "", handler, message, handler)
 
 
 def _names(skip: Iterable[str]) -> set[str]:

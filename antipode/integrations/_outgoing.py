@@ -14,6 +14,7 @@ from antipode._request.context import context_with, scope_in
 from antipode._request.lineage_text import readable
 from antipode._request.scope import NOTHING
 from antipode._runtime import egress_hosts as _hosts
+from antipode._runtime import observers
 from antipode._runtime import peers as _peers
 from antipode._runtime.metrics import count, log_once
 from antipode.propagation import MEMBER, members, with_member, without_member
@@ -49,7 +50,7 @@ class Outgoing:
     from :meth:`began` to :meth:`finished`.
     """
 
-    __slots__ = ("_allowed", "_expected", "_peer", "_scope", "_service", "text")
+    __slots__ = ("_allowed", "_expected", "_own", "_peer", "_scope", "_service", "text")
 
     def __init__(
         self, service: str, host: str, port: int | None = None, *, peer: str = "", path: str = ""
@@ -71,6 +72,16 @@ class Outgoing:
             self._expected, above = _peers.expected(settings.peers, host, port, path)
             self._peer += above
         self._allowed = settings.egress_hosts is None or may_leave_to(host, port)
+        #: Whether a dry run shall say that it took no part: not of what is somebody else's.
+        self._own = (
+            observers.dry_run is not None
+            and self._expected != "never"
+            and (
+                self._expected == "always"
+                or settings.egress_hosts is not None
+                or _hosts.is_internal(host)
+            )
+        )
         context = otel_context.get_current()
         held = scope_in(context)
         self._scope: Scope | None = held if self._allowed else None
@@ -140,6 +151,8 @@ class Outgoing:
         if not self._allowed or not (text or self.text):
             return
         if text is None:
+            if success and self._own and (observer := observers.dry_run) and self._scope:
+                observer.called(self._scope, self._service)
             if self._takes_part:
                 self._mark(_UNANSWERED)
             elif success:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ._advice import Advisor
+from ._joined import unhandled, untaken
 from ._model import Cost, Finding, LintFinding, Occurrence, Place, ReadGroup, Report
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ class _Writes:
 
 def _lints(records: Records, baseline: frozenset[str]) -> tuple[LintFinding, ...]:
     grouped: defaultdict[tuple[str, str, str, str], list[Record]] = defaultdict(list)
-    for line in (*records.lines, *_two_names(records)):
+    for line in (*records.lines, *_two_names(records), *unhandled(records), *untaken(records)):
         if line.kind == "lint":
             key = line.lint, line.datastore, line.site.file, line.site.function
             grouped[key].append(line)

@@ -64,6 +64,7 @@ class Process:
     service: str = ""
     region: str = ""
     pid: int = 0
+    language: str = ""
 
     @property
     def name(self) -> str:
@@ -80,6 +81,8 @@ class Record:
         writes: of a ``write`` the one it is about, of a ``barrier`` its guards, of a ``read`` the
             entries that the verdict is about.
         reads: how many reads in a row a ``read`` is about.
+        step: of a ``message``: whether it was ``sent`` or ``handled``.
+        to: of a ``message`` the task or the datastore, of a ``call`` the service.
     """
 
     kind: str
@@ -101,6 +104,8 @@ class Record:
     waited_s: float | None = None
     lint: str = ""
     detail: str = ""
+    step: str = ""
+    to: str = ""
 
     @property
     def order(self) -> tuple[float, str, int]:
@@ -214,7 +219,14 @@ def _refused(path: Path, number: int, error: Exception) -> RecordsError:
 
 def _process(name: str, data: dict[str, Any]) -> Process:
     service, region = data.get("service"), data.get("region")
-    return Process(name, _optional(service) or "", _optional(region) or "", _whole(data["pid"]))
+    language = _optional(data.get("language"))
+    return Process(
+        name,
+        _optional(service) or "",
+        _optional(region) or "",
+        _whole(data["pid"]),
+        language or "",
+    )
 
 
 def _record(data: dict[str, Any]) -> Record:
@@ -263,7 +275,8 @@ def _rest(kind: str, data: dict[str, Any]) -> dict[str, Any]:
             "datastore": _optional(data.get("datastore")) or "",
             "detail": _optional(data.get("detail")) or "",
         }
-    return {}
+    texts = {"message": ("step", "to"), "call": ("to",)}.get(kind, ())
+    return {name: _text(data[name]) for name in texts}
 
 
 def _entries(kind: str, data: dict[str, Any]) -> tuple[Entry, ...]:

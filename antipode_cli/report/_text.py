@@ -109,6 +109,11 @@ def accepted_lines(one: Finding | LintFinding) -> Iterator[Line]:
     yield Span(one.id), Span(f" accepted at {place}: {one.accepted}", "dim")
 
 
+_FIRST = "call antipode.setup() there before all else, and skip none of it"
+_UNCOVERED = (
+    "what handles the request, or started the thread, is not covered. Call antipode.setup() before "
+    "all else, and skip none of it"
+)
 LINTS = {
     "in-transaction": "published or called out inside an open transaction, whose writes have no "
     "position yet",
@@ -116,14 +121,23 @@ LINTS = {
     "nothing-to-wait-for": "a barrier whose lineage had nothing for it to wait for",
     "read-before-commit": "a read or barrier that cannot see what its request wrote, in a "
     "transaction that is not committed yet",
-    "unscoped-read": "read without a scope, so it waits for nothing",
-    "unscoped-write": "written without a scope, so nothing can wait for it",
+    "unscoped-read": f"read without a scope, so it waits for nothing: {_UNCOVERED}",
+    "unscoped-write": f"written without a scope, so nothing can wait for it: {_UNCOVERED}",
+    "late-setup": "antipode.setup() was called while a request was handled, which has no scope: "
+    "call it first in the module that the service starts with",
     "message-without-lineage": "handled a message without a lineage: its publisher is not "
-    "instrumented, or publishes outside of any scope",
+    f"instrumented, or publishes outside of any scope. If it is not, {_FIRST}",
+    "unhandled-message": "no recorded process handled such a message: its consumer is not "
+    f"instrumented, or not recorded. In the module that it starts with, {_FIRST}; and run it in "
+    "the same dry run",
+    "call-not-taken": "called a service of which no recorded process took the call. If it is "
+    f"yours, {_FIRST}, and run it in the same dry run; if not, say "
+    "configure(peers={'HOST': 'never'})",
     "undeclared-replica": "read through a client without reads_from='replica', from a server that "
-    "says it is a replica: its reads are not judged",
+    "says it is a replica: its reads are not judged. Add ?reads_from=replica to its rule",
+    "unshowable": "its server cannot show what it has, so a barrier here would not succeed",
     "two-names": "one log has several names, perhaps one store under two: a barrier for one name "
-    "does not hold the reads of the other",
+    "does not hold the reads of the other. Give it one name in the rules of all services",
     "unnamed-client": "a client that no rule names: what it writes is in no lineage, and its reads "
     "wait for nothing",
     "unknown-lineage": "read a value whose stored lineage is absent, foreign or unreadable",

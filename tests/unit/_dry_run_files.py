@@ -88,6 +88,16 @@ class Recorder:
         confirmed = True if stale else None
         return self.add("evidence", after, of=of, confirmed=confirmed, waited_s=waited_s)
 
+    def message(self, after: float, where: Where | None, to: str, *, request: str = REQUEST) -> int:
+        """Sent from a place, or handled."""
+        if where is None:
+            return self.add("message", after, request=request, step="handled", to=to)
+        about = {"site": _site(where), "step": "sent", "to": to}
+        return self.add("message", after, request=request, **about)
+
+    def call(self, after: float, where: Where, to: str, *, request: str = REQUEST) -> int:
+        return self.add("call", after, request=request, site=_site(where), to=to)
+
     def lint(self, after: float, where: Where, lint: str, *, detail: str = "") -> int:
         about = {"lint": lint, "datastore": "posts", "detail": detail}
         return self.add("lint", after, request=REQUEST, site=_site(where), **about)

@@ -20,7 +20,8 @@ from antipode import Lineage
 from antipode._dry_run.records import Records
 from antipode._runtime import call_site as _site
 from antipode._runtime import metrics as _metrics
-from antipode.shim import floor, record_write
+from antipode.integrations._outgoing import Outgoing
+from antipode.shim import floor, record_sent, record_write
 from antipode.telemetry import Metric
 
 from ._dry_runs import fake, records, write
@@ -83,6 +84,8 @@ def test_records_follow_the_schema(folder: Path) -> None:
         floor(store)
         antipode.barrier(timeout=1, only=["posts", "a"], exclude="users")
         floor(store)
+        record_sent("posts")
+        Outgoing("users", "users").answered(None)
     antipode.shim.unregister("posts")
     found = records(folder)
     validator = Draft202012Validator(SCHEMA)

@@ -6,7 +6,7 @@ import pytest
 
 import antipode
 from antipode._runtime import config as _config
-from antipode._runtime.egress_hosts import names
+from antipode._runtime.egress_hosts import is_internal, names
 from antipode._runtime.peers import expected
 from antipode.integrations._outgoing import may_leave_to
 
@@ -138,3 +138,17 @@ def test_the_most_exact_peer_counts(
     """The host first, then the path; a path covers what is below it, and no longer names."""
     antipode.configure(peers=PEERS)  # type: ignore[arg-type]
     assert expected(antipode.shim.config().peers, host, port, path) == found
+
+
+@pytest.mark.parametrize(
+    "host", ["orders", "orders.svc", "Posts.Internal.", "10.1.2.3", "[::1]:80"]
+)
+def test_names_that_nobody_else_owns(host: str) -> None:
+    """Of this machine or network, by what its name or address is."""
+    assert is_internal(host)
+
+
+@pytest.mark.parametrize("host", ["api.example.com", "93.184.216.34", "2606:2800:220:1::1"])
+def test_names_that_somebody_may_own(host: str) -> None:
+    """A domain, or an address of the internet."""
+    assert not is_internal(host)

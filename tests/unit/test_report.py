@@ -60,6 +60,9 @@ def test_these_tests_use_records_of_the_specification() -> None:
     judge = jsonschema.Draft202012Validator(schema)
     storage, notifier = post_notification()
     notifier.lint(3, SHOW, "after-response", detail="late")
+    storage.message(3, SAVE, "queue")
+    storage.call(3, SAVE, "other:80")
+    notifier.message(3, None, "queue")
     lines = [*storage.lines, *notifier.lines, *guarded().lines]
     assert [error.message for line in lines for error in judge.iter_errors(line)] == []
     assert {line["kind"] for line in lines} == set(schema["properties"]["kind"]["enum"])

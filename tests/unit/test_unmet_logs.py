@@ -6,7 +6,9 @@ import pytest
 
 import antipode
 from antipode import Lineage, WriteId
-from antipode.shim import Observation
+from antipode.shim import Observation, floor
+from antipode.telemetry import Metric, metrics
+from antipode_testing import wait_until
 from tests.unit._fake_server import FakeServer
 from tests.unit._floors import floor_of
 
@@ -49,3 +51,28 @@ def test_a_read_that_is_refused_is_logged(caplog: pytest.LogCaptureFixture) -> N
             )
     (line,) = said(caplog, "held-of-this-test")
     assert line.startswith("a read did not see all that it depends on in 'held-of-this-test'")
+
+
+class Unique(FakeServer):
+    """A fake store whose logs have names that no other store's can have."""
+
+    def log_start(self, key: str) -> WriteId | None:
+        return WriteId(self.datastore, key, 1)
+
+
+def test_a_read_of_one_store_under_two_names_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """The read waits for no answer: the store is asked beside it, and the log follows."""
+    store = Unique("named-here", position=7)
+    store.floors = True
+    antipode.shim.register(store)
+    antipode.configure(barriers="auto")
+    counted = Metric("two_names", "named-there")
+    before = metrics().get(counted, 0)
+    for _ in range(3):
+        with antipode.scope(Lineage([WriteId("named-there", "log", 7)])):
+            assert floor(store) is None
+    wait_until(lambda: metrics().get(counted, 0) > before, what="the answer", timeout_s=5)
+    _, line = said(caplog, "named-there")  # The first one says that it was let pass.
+    assert "'named-here' has its log: one store has two names; spell it alike" in line
+    store.close()
+    assert metrics()[counted] == before + 1

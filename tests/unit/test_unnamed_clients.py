@@ -12,9 +12,11 @@ from antipode._runtime.process_wide import ProcessWide
 from antipode._runtime.ruled import holds_reads
 from antipode._runtime.unnamed import url_of
 from antipode.diagnostics import clients_without_names, rules_without_clients
+from tests.unit._dry_runs import lints
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from antipode._runtime.datastores import Place, Rule
 
@@ -86,6 +88,41 @@ def test_no_warning_where_its_kind_has_no_rules(
     before = counted()
     assert made("cache-of-nobody") == []
     assert (counted(), caplog.records) == (before, [])
+
+
+def test_a_dry_run_has_them_whatever_has_rules(
+    made: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    """With the entry, once: at once where its kind has rules, else when the next request begins."""
+    antipode.configure(mode="dry-run", dry_run_dir=tmp_path, datastores="shop=mysql://db")
+    with antipode.scope():
+        for _ in range(2):
+            made("cache-of-nobody")
+    assert lints(tmp_path) == []
+    with antipode.scope():
+        made("cache-1")
+    antipode.configure(datastores="cache=redis://other")
+    with antipode.scope():
+        made("cache-2")
+        found = lints(tmp_path)
+    assert [name for name, _, _ in found] == ["unnamed-client"] * 3
+    entry = "redis://cache-of-nobody:6379/1"
+    assert found[0][2] == (
+        f"redis at cache-of-nobody:6379/1: add NAME={entry} to ANTIPODE_DATASTORES, or -={entry}"
+    )
+
+
+def test_a_dry_run_leaves_out_what_a_call_names(
+    made: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    """An instrument_client() just after a client was made is in time."""
+    antipode.configure(mode="dry-run", dry_run_dir=tmp_path)
+    made("cache-of-nobody")
+    forget_clients()  # As naming it does.
+    with antipode.scope():
+        pass
+    antipode.configure(mode="enforce")
+    assert lints(tmp_path) == []
 
 
 def test_what_is_no_datastore_of_ours(

@@ -16,7 +16,7 @@ from antipode.propagation import BAGGAGE
 from . import _chords, _errbacks
 from ._messages import baggage_to_send
 from ._signals import connect, disconnect, signals
-from ._task import Task, baggage_of, code_of
+from ._task import Task, baggage_of, code_of, named
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
@@ -99,8 +99,11 @@ def _before_run(task: Task, **_: object) -> None:
     else:
         header = baggage_of(request)
         vars(request)[_HELD] = _TaskRequest(header, outer)
-        if header is None and (observer := observers.dry_run) is not None and (held := scope_in()):
-            observer.unlabelled(held, "", code_of(task))
+        if (observer := observers.dry_run) is not None and (held := scope_in()):
+            if header is None:
+                observer.unlabelled(held, "", code_of(task))
+            else:
+                observer.handled(held, named(task.name))
     _chords.follow(task.backend)
 
 
@@ -111,10 +114,14 @@ def _after_run(task: Task, **_: object) -> None:
         held.end()
 
 
-def _before_publish(headers: MutableMapping[str, Any] | None = None, **_: object) -> None:
+def _before_publish(
+    sender: object = None, headers: MutableMapping[str, Any] | None = None, **_: object
+) -> None:
     """Put the lineage into the headers of a message."""
     if headers is None:
         return
+    if (observer := observers.dry_run) is not None and (held := scope_in()):
+        observer.sent(held, named(sender))
     header = baggage_to_send(headers.get(BAGGAGE), headers.get("id"))
     if header:
         headers[BAGGAGE] = header

@@ -55,6 +55,11 @@ def code_of(task: Task) -> CodeType | None:
     return code if isinstance(code, CodeType) else None
 
 
+def named(task: object) -> str:
+    """What a dry run calls the task of that name."""
+    return f"the task {task}"
+
+
 def unknown_lineage() -> str:
     """The lineage of tasks that left none: a mark, counted and logged."""
     count("incomplete", SERVICE)

@@ -29,6 +29,7 @@ from antipode.shim import (
     encode,
     log_once,
     readable,
+    record_sent,
     scope_in,
     stored_text,
     unreadable,
@@ -133,7 +134,9 @@ def _put_lineage(sent: dict[str, Any], held: Scope, datastore: str) -> None:
     if present is not None and as_text(present) is None:
         count("baggage_replaced", datastore)
     # In a dry run the request's id goes with it: whoever consumes it knows that it lost nothing.
-    noted = config().mode == "dry-run" or config().history_dir is not None
+    if dry := config().mode == "dry-run":
+        record_sent(datastore)
+    noted = dry or config().history_dir is not None
     if held.leaving.empty and not ours and not noted:
         held.leaves()
         return

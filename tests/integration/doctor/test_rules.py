@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -129,3 +130,12 @@ def test_where_nothing_is_set_up(
     first = next(each for each in examined() if each.todo)
     assert (first.subject, first.verdict.value) == ("setup", "problem")
     assert first.todo.startswith("call antipode.setup()")
+
+
+def test_threads_that_skip_leaves_alone() -> None:
+    """What runs in a pool has no scope: the name to take out of `skip` is said."""
+    todo = "call antipode.setup() without 'threads' in skip"
+    with ThreadPoolExecutor(1):
+        for skip, said in (["threads"], [todo]), ([], []), (["threads"], []):
+            antipode.setup(skip=skip)
+            assert [each.todo for each in examined() if each.subject == "threads"] == said

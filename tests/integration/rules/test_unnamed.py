@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import antipode
+from antipode._runtime import metrics as _metrics
 from antipode.diagnostics import rules_without_clients
 from antipode.shim import shims_of
 
@@ -62,3 +64,35 @@ def test_sentinels_have_no_data(covered: None, caplog: pytest.LogCaptureFixture)
     Sentinel([("sentinel", 26400)]).master_for("other")
     (warning,) = [each for each in warnings(caplog) if "sentinel" in each]
     assert "NAME=redis+sentinel://sentinel:26400/other/0 to ANTIPODE_DATASTORES" in warning
+
+
+@pytest.mark.store("postgresql")
+@pytest.mark.parametrize("client", ["psycopg", "psycopg2", "asyncpg"])
+def test_a_standby_whose_rule_does_not_say_so(
+    client: str,
+    antipode_postgresql: PostgreSQLTopology,
+    covered: None,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its server says it as it answers the connection; of the primary nothing is said."""
+    del covered
+    module, topology = pytest.importorskip(client), antipode_postgresql
+    _forget_what_was_said()
+    names = {"shop": [topology.url(), topology.url(topology.replica)]}
+    antipode.setup(datastores=names)
+    for server in (topology.primary, topology.replica):
+        if client == "asyncpg":
+            asyncio.run(_connect_asyncpg(module, topology.url(server)))
+        else:
+            module.connect(topology.url(server)).close()
+    (warning,) = [each for each in warnings(caplog) if "is a replica" in each]
+    entry = f"shop=postgresql://localhost:{topology.replica.port}?reads_from=replica"
+    assert f"reads of 'shop' there wait for nothing. Write {entry} in" in warning
+
+
+async def _connect_asyncpg(module: Any, url: str) -> None:
+    await (await module.connect(url)).close()
+
+
+def _forget_what_was_said() -> None:
+    _metrics._logged.clear()

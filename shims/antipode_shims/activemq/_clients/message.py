@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from antipode import scope
-from antipode.shim import record_unlabelled, shims_of
+from antipode.shim import record_handled, record_unlabelled, shims_of
 from antipode_shims._messages.consumed import taken
 from antipode_shims._messages.headers import has_lineage
 
@@ -40,4 +40,6 @@ def message(frame: Any, *, datastore: str) -> Iterator[Scope]:
     with scope(lineage if write is None else lineage.append(write)) as held:
         if not has_lineage(headers):
             record_unlabelled(datastore)
+        elif held.notes is not None:  # A dry run's.
+            record_handled(datastore)
         yield held

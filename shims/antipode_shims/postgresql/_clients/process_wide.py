@@ -8,7 +8,13 @@ from functools import partial, wraps
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from antipode.shim import ProcessWide, connected_place, place_of, switchable
+from antipode.shim import (
+    ProcessWide,
+    connected_place,
+    place_of,
+    switchable,
+    tell_of_undeclared,
+)
 from antipode_shims.postgresql._instrument import (
     close_unused,
     implied,
@@ -89,6 +95,7 @@ def _connected(connection: Any) -> None:
         where = place_of_host(info.host, info.port)
         peer = connected_place(connection.fileno())
         _wide.cover(connection, [where], info.dbname, partial(_take, connection), peer=peer)
+        _tell_of_standby(connection, where, info.parameter_status("in_hot_standby"))
 
 
 def _connected_asyncpg(connection: Any) -> None:
@@ -104,6 +111,15 @@ def _connected_asyncpg(connection: Any) -> None:
     peer = connected_place(socket.fileno())
     database = connection._params.database  # noqa: SLF001
     _wide.cover(connection, [where], database, partial(_take, connection), peer=peer)
+    standby = getattr(connection.get_settings(), "in_hot_standby", None)
+    _tell_of_standby(connection, where, standby)
+
+
+def _tell_of_standby(connection: Any, where: tuple[str, int], standby: str | None) -> None:
+    """Warn of a rule that names no replica, where the server said that it is one."""
+    tap = getattr(connection, "_antipode", None)
+    if standby == "on" and tap is not None and tap.shim.reads_from == "primary":
+        tell_of_undeclared("postgresql", tap.shim.datastore, where)
 
 
 def _connecting(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -11,7 +11,7 @@ from opentelemetry import context as otel_context
 from opentelemetry.baggage.propagation import W3CBaggagePropagator
 
 from antipode import scope
-from antipode.shim import Scope, record_unlabelled, shims_of
+from antipode.shim import Scope, record_handled, record_unlabelled, shims_of
 from antipode_shims._messages.consumed import deliver, fulfilled_by
 from antipode_shims._messages.headers import (
     BAGGAGE,
@@ -55,6 +55,8 @@ def message_of(headers: Mapping[str, Any] | None, subject: str = "") -> Iterator
     with scope(lineage) as held:
         if not has_lineage(headers):
             record_unlabelled(subject)
+        elif held.notes is not None:  # A dry run's.
+            record_handled(subject if write is None else write.datastore)
         yield held
 
 

@@ -6,7 +6,15 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from antipode import current
-from antipode.shim import count, log_once, mark_incomplete, scope_in, stored_text, unscoped
+from antipode.shim import (
+    count,
+    log_once,
+    mark_incomplete,
+    record_sent,
+    scope_in,
+    stored_text,
+    unscoped,
+)
 from antipode_shims.sns._clients.received import LABELS
 from antipode_shims.sns._commands import PUBLISHING
 from antipode_shims.sns._format import (
@@ -80,8 +88,10 @@ class Hooks:
             if context.get("is_presign_request"):  # Somebody else makes it, some time.
                 count("presigned", self.datastore)
                 return
-            if scope_in() is None:
+            if (held := scope_in()) is None:
                 unscoped("write", self.datastore)
+            elif held.notes is not None:  # A dry run's.
+                record_sent(self.datastore)
             try:
                 context[_SENT] = self._publish(operation, params)
             except Exception as error:  # noqa: BLE001 - the message goes as the application gave it

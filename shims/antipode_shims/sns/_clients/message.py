@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from antipode import Lineage, scope
-from antipode.shim import record_unlabelled
+from antipode.shim import record_handled, record_unlabelled
 from antipode_shims.sns._clients.received import LABELS
 from antipode_shims.sns._format import lineage_of, text_of
 
@@ -39,6 +39,8 @@ def message(msg: Any, *, datastore: str) -> Iterator[Scope]:
     with scope(lineage) as held:
         if lineage is None:
             record_unlabelled(datastore)
+        elif held.notes is not None:  # A dry run's.
+            record_handled(datastore)
         yield held
 
 
@@ -57,9 +59,11 @@ def lambda_handler(*, datastore: str) -> Callable[[HandlerT], HandlerT]:
             records = event.get("Records") or () if isinstance(event, dict) else ()
             texts = [text_of(each) for each in records]
             lineage = Lineage().merge(*(lineage_of(each, datastore) for each in texts))
-            with scope(lineage):
+            with scope(lineage) as held:
                 if None in texts:
                     record_unlabelled(datastore)
+                elif held.notes is not None:
+                    record_handled(datastore)
                 return handler(event, *args, **kwargs)
 
         return cast("HandlerT", call)
