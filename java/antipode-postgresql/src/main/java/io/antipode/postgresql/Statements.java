@@ -35,6 +35,8 @@ final class Statements {
       Pattern.compile("[\\s(]*+(" + Functions.IDENTIFIER + "|\\S)?");
   private static final Pattern NAMES = Pattern.compile(Functions.IDENTIFIER);
 
+  private static final String SET_CONFIG = "set_config";
+
   /**
    * A statement that changes what its session shows, and nothing else. Others change what a commit
    * waits for, or what a snapshot is, or name what no text shows.
@@ -107,7 +109,7 @@ final class Statements {
       found.addAll(effects(Texts.head(sql), readonly));
       return found;
     }
-    if (SETTING.matcher(sql).matches()) {
+    if (isSetting(sql)) {
       return EnumSet.of(READS);
     }
     String plain = Hidden.replaced(sql, Statements::blank);
@@ -128,6 +130,16 @@ final class Statements {
     return found;
   }
 
+  /** Returns whether a text only changes what its session shows; allocates nothing for others. */
+  private static boolean isSetting(String sql) {
+    for (int at = 0; at <= sql.length() - SET_CONFIG.length(); at++) {
+      if (sql.regionMatches(true, at, SET_CONFIG, 0, SET_CONFIG.length())) {
+        return SETTING.matcher(sql).matches();
+      }
+    }
+    return false;
+  }
+
   /** Returns whether nobody can read what a text does. */
   static boolean isUnreadable(String sql) {
     return Texts.isTooLong(sql) || Hidden.replaced(sql, Statements::blank) == null;
@@ -136,9 +148,7 @@ final class Statements {
   /** Returns the functions that a text calls and that may write, for all that is known. */
   static Set<String> unknownFunctions(String sql, Set<String> readonly) {
     String plain = Texts.isTooLong(sql) ? null : Hidden.replaced(sql, Statements::blank);
-    return plain == null || SETTING.matcher(sql).matches()
-        ? Set.of()
-        : Functions.called(plain, readonly);
+    return plain == null || isSetting(sql) ? Set.of() : Functions.called(plain, readonly);
   }
 
   /** Returns a text without what hides words; whole where one cannot tell. */
