@@ -1,6 +1,8 @@
 package io.antipode.spring;
 
 import io.antipode.ConfigurationException;
+import io.antipode.Mode;
+import io.antipode.Settings;
 import io.antipode.barrier.ReadsFrom;
 import io.antipode.spring.DatastoreRule.Place;
 import io.antipode.spring.DatastoreRule.Store;
@@ -13,6 +15,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import java.util.regex.MatchResult;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
@@ -28,6 +31,12 @@ final class DatastoreRules {
   private static final String PROPERTY = "antipode.datastores";
   private static final String EXAMPLE = "posts=mysql://db:3306, feed=redis://cache:6379/0";
   private static final String SENTINEL = "redis+sentinel";
+  static final int SENTINEL_PORT = 26379;
+  private static final int MOST_PORT = 65535;
+  private static final int MOST_SHOWN = 200;
+
+  /** Whose clients are of a region, in which they name tables, buckets and topics. */
+  private static final Set<Store> OF_REGIONS = Set.of(Store.DYNAMODB, Store.S3, Store.SNS);
 
   /** What stands for the name in the entry of an address that is no datastore of ours. */
   private static final String NOT_OURS = "-";
@@ -69,6 +78,12 @@ final class DatastoreRules {
   private static final Pattern URL =
       Pattern.compile("([a-z][a-z0-9+]*)://([^/?#]*)([^?#]*)(?:\\?([^#]*))?(#.*)?");
   private static final Pattern HOST = Pattern.compile("(\\[[^]]+]|[^:\\[\\]]*)(?::(\\d{1,5}))?");
+
+  private static final Pattern OPTION = Pattern.compile("[?&]([^=&?\\s]*)=[^&\\s]*");
+
+  /** Where a URL has no port after a host, but perhaps a password that was cut. */
+  private static final Pattern NO_PORT =
+      Pattern.compile("(//[^:/?#\\[\\s]*):(?!\\d{1,5}(?:[/?,]|$)).*", Pattern.DOTALL);
 
   /** What a list adds to the name of its property. */
   private static final Pattern INDEX = Pattern.compile("(?:\\[\\d+]|\\.\\d+)$");
@@ -120,18 +135,20 @@ final class DatastoreRules {
    * Returns the rule that names a client's datastore; null for none, and for what an entry says is
    * no datastore of the application's. One that names its database goes before others.
    *
-   * @param places the client's addresses, any of which counts
+   * @param places the client's addresses, any of which counts, the most exact one first
    * @param database its number, schema or virtual host; null where that is not known
    */
   @Nullable DatastoreRule find(Store store, List<Place> places, @Nullable String database) {
     DatastoreRule found = null;
-    for (DatastoreRule rule : rules) {
-      boolean isThere = places.stream().anyMatch(place -> rule.isAt(store, place));
-      if (isThere && rule.database() != null && rule.database().equals(database)) {
-        return ofOurs(rule);
-      }
-      if (isThere && rule.database() == null && found == null) {
-        found = rule;
+    for (Place place : places) {
+      for (DatastoreRule rule : rules) {
+        boolean isThere = rule.isAt(store, place);
+        if (isThere && rule.database() != null && rule.database().equals(database)) {
+          return ofOurs(rule);
+        }
+        if (isThere && rule.database() == null && found == null) {
+          found = rule;
+        }
       }
     }
     return ofOurs(found);
@@ -159,6 +176,9 @@ final class DatastoreRules {
       String schemes = String.join("://, ", SCHEMES.keySet());
       throw refused(shown, "its URL begins with one of " + schemes + "://");
     }
+    if (parts.group(3).contains("@") || String.valueOf(parts.group(4)).contains("@")) {
+      throw refused(shown, "in a user or a password, write / as %2F, ? as %3F, # as %23, @ as %40");
+    }
     Map<String, String> options = options(parts.group(4));
     String socket =
         options.getOrDefault(
@@ -168,21 +188,76 @@ final class DatastoreRules {
       throw refused(shown, "its URL names no host");
     }
     requireKnown(shown, known.store(), options);
+    if (!socket.isEmpty() && !socket.startsWith("/") && !socket.startsWith("@")) {
+      throw refused(shown, "the path of a socket begins with '/'; a host stands after '//'");
+    }
     String path =
         scheme.equals("unix") || parts.group(3).isEmpty() ? "" : parts.group(3).substring(1);
+    List<Place> places;
+    if (!socket.isEmpty()) {
+      places = List.of(new Place(socket, 0));
+    } else if (scheme.equals(SENTINEL) && isService(path)) {
+      int end = path.indexOf('/');
+      String service = decoded(end < 0 ? path : path.substring(0, end));
+      places = sentinels(shown, parts.group(2), service);
+      path = end < 0 ? "" : path.substring(end + 1);
+    } else {
+      places = places(shown, parts.group(2), scheme, known);
+    }
+    requireMatchable(shown, known.store(), decoded(path));
+    String both = chosen(shown, options, "both", List.of("true", "false"));
+    if ("true".equals(both) && options.containsKey("reads_from")) {
+      throw refused(shown, "both=true says where it is read: take reads_from out");
+    }
     String role = chosen(shown, options, "reads_from", List.of("primary", "replica"));
     String oneServer = chosen(shown, options, "one_server", List.of("true", "false"));
     String receipts = chosen(shown, options, "receipts", List.of("true", "false"));
     return new DatastoreRule(
         name,
         known.store(),
-        socket.isEmpty()
-            ? places(shown, parts.group(2), scheme, known)
-            : List.of(new Place(socket, 0)),
+        places,
         path.isEmpty() ? null : decoded(path),
-        role == null ? null : role.equals("replica") ? ReadsFrom.REPLICA : ReadsFrom.PRIMARY,
+        readsFrom(role, "true".equals(both)),
         oneServer == null ? null : Boolean.valueOf(oneServer),
         "true".equals(receipts));
+  }
+
+  /** Returns who is read: one server stands for both, and a dry run judges it as a replica. */
+  private static @Nullable ReadsFrom readsFrom(@Nullable String role, boolean isBoth) {
+    if (isBoth) {
+      return Settings.current().mode() == Mode.DRY_RUN ? ReadsFrom.REPLICA : null;
+    }
+    return role == null ? null : role.equals("replica") ? ReadsFrom.REPLICA : ReadsFrom.PRIMARY;
+  }
+
+  /** Returns whether a path names a service that Sentinels watch, and is no database's number. */
+  private static boolean isService(String path) {
+    return !path.isEmpty() && !path.matches("\\d*(?:/.*)?");
+  }
+
+  private static List<Place> sentinels(String shown, String authority, String service) {
+    String hosts = authority.substring(authority.lastIndexOf('@') + 1);
+    Scheme known = new Scheme(Store.REDIS, SENTINEL_PORT);
+    return Arrays.stream(hosts.split(",", -1))
+        .map(host -> Place.ofSentinels(service, place(shown, decoded(host), "", known)))
+        .toList();
+  }
+
+  /** Refuses a database that no client of a store is of. */
+  private static void requireMatchable(String shown, Store store, String database) {
+    if (database.isEmpty()) {
+      return;
+    }
+    if (store == Store.MONGODB) {
+      throw refused(
+          shown, "a rule of mongodb is for all databases: take '/" + database + "' off its URL");
+    }
+    if (OF_REGIONS.contains(store)) {
+      throw refused(shown, "its URL is that of a region or of an endpoint, without a path");
+    }
+    if (store == Store.REDIS && !database.matches("0|[1-9]\\d{0,8}")) {
+      throw refused(shown, "databases of Redis have numbers, as in /0, not '" + database + "'");
+    }
   }
 
   private static Map<String, String> options(@Nullable String query) {
@@ -227,10 +302,17 @@ final class DatastoreRules {
       return Place.ofSentinels(host);
     }
     Matcher match = HOST.matcher(host);
+    if (!match.matches() && host.chars().filter(each -> each == ':').count() > 1) {
+      throw refused(shown, "an address of IPv6 stands in brackets, as in [2001:db8::1]:6379");
+    }
     if (!match.matches()) {
-      throw refused(shown, "'" + host + "' is no host with a port");
+      throw refused(shown, "what stands for its host is no host with a port");
     }
     int port = match.group(2) == null ? known.port() : Integer.parseInt(match.group(2));
+    if (match.group(2) != null && (known.port() == 0 || port == 0 || port > MOST_PORT)) {
+      throw refused(
+          shown, known.port() == 0 ? "its URL takes no port" : "a port is 1 to " + MOST_PORT);
+    }
     return Place.of(match.group(1).replaceAll("[\\[\\]]", ""), port);
   }
 
@@ -249,11 +331,14 @@ final class DatastoreRules {
         continue;
       }
       String where = DatastoreRule.described(rule.store(), List.of(common), rule.database());
+      String names = other.datastore() + " and " + rule.datastore();
+      if (rule.datastore().equals(NOT_OURS) != other.datastore().equals(NOT_OURS)) {
+        throw refused(
+            names, where + " is a datastore and is none ('-'): take one of the entries out");
+      }
       throw rule.datastore().equals(other.datastore())
           ? refused(rule.datastore(), where + " is named twice, with different options")
-          : refused(
-              other.datastore() + " and " + rule.datastore(),
-              where + " has two names: give the one that every service uses");
+          : refused(names, where + " has two names: give the one that every service uses");
     }
     if (!rules.contains(rule)) {
       rules.add(rule);
@@ -269,9 +354,27 @@ final class DatastoreRules {
         .orElse(null);
   }
 
-  /** Returns a text without what may be a password. */
+  /** Returns a text without what may be a password, whatever signs it has in it. */
   private static String shown(String text) {
-    return text.replaceAll("//[^/@\\s]*@", "//***@");
+    int at = text.lastIndexOf('@');
+    int authority = text.indexOf("//");
+    String hidden = text;
+    if (at >= 0) {
+      String before = authority < 0 || authority > at ? "" : text.substring(0, authority + 2);
+      hidden = before + "***" + text.substring(at);
+    }
+    hidden = NO_PORT.matcher(hidden).replaceAll("$1:***");
+    hidden = OPTION.matcher(hidden).replaceAll(DatastoreRules::shownOption);
+    return hidden.length() <= MOST_SHOWN ? hidden : hidden.substring(0, MOST_SHOWN) + "...";
+  }
+
+  /** Returns an option as it stands, if it is one that is known; else without its value. */
+  private static String shownOption(MatchResult option) {
+    boolean isKnown =
+        Arrays.stream(Store.values()).anyMatch(each -> each.options().contains(option.group(1)));
+    String whole = option.group();
+    String shown = isKnown ? whole : whole.substring(0, whole.indexOf('=')) + "=***";
+    return Matcher.quoteReplacement(shown);
   }
 
   private static ConfigurationException refused(String shown, String why) {

@@ -1,9 +1,11 @@
 package io.antipode.spring;
 
 import io.antipode.spring.DatastoreRule.Place;
+import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 import org.springframework.data.redis.connection.RedisClusterConfiguration;
+import org.springframework.data.redis.connection.RedisNode;
 import org.springframework.data.redis.connection.RedisSentinelConfiguration;
 import org.springframework.data.redis.connection.RedisSocketConfiguration;
 import org.springframework.data.redis.connection.RedisStandaloneConfiguration;
@@ -41,11 +43,14 @@ record RedisPlace(List<Place> places, @Nullable String database) {
           "0");
     }
     if (sentinels != null) {
-      return new RedisPlace(
-          List.of(
-              Place.ofSentinels(
-                  sentinels.getMaster() == null ? "" : sentinels.getMaster().getName())),
-          Integer.toString(sentinels.getDatabase()));
+      String service = sentinels.getMaster() == null ? "" : sentinels.getMaster().getName();
+      List<Place> places = new ArrayList<>();
+      for (RedisNode node : sentinels.getSentinels()) {
+        int port = node.getPort() == null ? DatastoreRules.SENTINEL_PORT : node.getPort();
+        places.add(Place.ofSentinels(service, Place.of(node.getHost(), port)));
+      }
+      places.add(Place.ofSentinels(service));
+      return new RedisPlace(List.copyOf(places), Integer.toString(sentinels.getDatabase()));
     }
     if (socket != null) {
       return new RedisPlace(

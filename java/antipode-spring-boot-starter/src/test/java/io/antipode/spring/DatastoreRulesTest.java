@@ -37,6 +37,11 @@ class DatastoreRulesTest {
     "redis://[::1]:7000, REDIS, localhost, 7000,",
     "unix:///run/redis.sock, REDIS, /run/redis.sock, 0,",
     "redis+sentinel://mymaster, REDIS, sentinel mymaster, 0,",
+    "redis+sentinel://mymaster/1, REDIS, sentinel mymaster, 0, 1",
+    "'redis+sentinel://s1,s2:7000/mymaster/1', REDIS, sentinel mymaster by s2, 7000, 1",
+    "mysql://[2001:db8:0::0001], MYSQL, 2001:db8:0:0:0:0:0:1, 3306,",
+    "mysql://[::ffff:10.0.0.1], MYSQL, 10.0.0.1, 3306,",
+    "mysql://db?both=true, MYSQL, db, 3306,",
     "mysql+pymysql://db/shop, MYSQL, db, 3306, shop",
     "mysql://localhost?unix_socket=/run/m.sock, MYSQL, /run/m.sock, 0,",
     "mariadb://db:3307, MYSQL, db, 3307,",
@@ -84,8 +89,23 @@ class DatastoreRulesTest {
     "posts=db:3306, begins with one of",
     "posts=ftp://db, begins with one of redis://",
     "posts=redis://user:secret@db:port, is no host with a port",
+    "posts=mysql://user:1/secret@db, write / as %2F",
+    "posts=mysql://user:a?secret@db, write / as %2F",
+    "posts=mysql:secret@db, begins with one of",
+    "posts=mysql://user:a secret@db, an entry is a name and a URL",
+    "posts=redis://a?password=secret, 'not ''password'''",
+    "posts=mongodb://a/app, 'for all databases: take ''/app'' off'",
+    "posts=redis://cache/posts, databases of Redis have numbers",
+    "posts=mysql://db:0, a port is 1 to 65535",
+    "posts=mysql://db:65536, a port is 1 to 65535",
+    "posts=mongodb+srv://set.example:27017, its URL takes no port",
+    "posts=redis://::1:6379, stands in brackets",
+    "posts=postgresql:///shop?host=db, a host stands after",
+    "media=s3://eu-west-1/bucket, of a region or of an endpoint",
+    "posts=redis://a?both=true&reads_from=replica, take reads_from out",
+    "'-=redis://h, a=redis://h', is a datastore and is none",
     "'posts=redis://a,b', repeat the name for others",
-    "posts=redis://a?read_from=replica, 'takes reads_from, one_server after'",
+    "posts=redis://a?read_from=replica, 'takes reads_from, one_server, both after'",
     "posts=redis://a?reads_from=near, 'reads_from is primary or replica, not ''near'''",
     "@all=redis://a, begins with no '@'",
     "'a=redis://h/0, b=redis://h:6379/0', redis at h:6379/0 has two names",
@@ -122,5 +142,18 @@ class DatastoreRulesTest {
     assertThat(found(rules, Store.REDIS, "h", 6379, "0")).isEqualTo("all");
     assertThat(found(rules, Store.REDIS, "h", 6379, "1")).isEqualTo("own");
     assertThat(found(rules, Store.MYSQL, "h", 6379, "0")).isNull();
+  }
+
+  /** Two deployments of Sentinel have one service name: a rule for one is not for the other. */
+  @Test
+  void whoWatchesAServiceGoesBeforeItsName() {
+    DatastoreRules rules =
+        DatastoreRules.parsed("any=redis+sentinel://mymaster, own=redis+sentinel://s1,s2/mymaster");
+    for (String watching : List.of("s2", "s4")) {
+      Place by = Place.ofSentinels("mymaster", Place.of(watching, DatastoreRules.SENTINEL_PORT));
+      DatastoreRule rule = rules.find(Store.REDIS, List.of(by, Place.ofSentinels("mymaster")), "0");
+      assertThat(rule).isNotNull();
+      assertThat(rule.datastore()).isEqualTo(watching.equals("s2") ? "own" : "any");
+    }
   }
 }
