@@ -112,6 +112,12 @@ def run(connection: Any, statement: str, *args: Any) -> list[Any]:
         return rows
 
 
+def learn_views(connection: Any) -> None:
+    """Read once: which views there are is asked now and then, for all connections of a client."""
+    with antipode.scope():
+        run(connection, "SELECT * FROM notes")
+
+
 def drop_triggers(topology: Topology) -> None:
     """Drop triggers, functions and views that other tests left.
 

@@ -24,6 +24,7 @@ from ._clients import (
     TRACK,
     counted,
     exchanges,
+    learn_views,
     minted,
     run,
     writes_of,
@@ -107,6 +108,7 @@ def test_an_autocommitted_write_has_its_own_position(sql: Sql) -> None:
 def test_reads_and_writes_make_no_more_round_trips(sql: Sql, to_primary: LagProxy) -> None:
     """A write brings its position with its reply; a read without a floor asks nothing."""
     connection = sql.connect(to_primary.address)
+    learn_views(connection)
     with antipode.scope() as scope, exchanges(to_primary) as made:
         run(connection, "INSERT INTO notes VALUES (1, 'a')")
         connection.begin()
@@ -215,6 +217,7 @@ def test_every_kind_of_read_waits(sql: Sql, statement: str) -> None:
 def test_own_writes_need_no_question(sql: Sql, to_primary: LagProxy) -> None:
     """What a connection committed itself it need not ask its server for."""
     connection = sql.connect(to_primary.address)
+    learn_views(connection)
     with antipode.scope():
         run(connection, "INSERT INTO notes VALUES (1, 'a')")
         antipode.barrier(timeout=TIMEOUT_S, at="read")

@@ -74,6 +74,8 @@ async def run(connection: Any, statement: str, *args: Any) -> list[Any]:
 async def test_writes_mint_without_more_round_trips(sql: Sql, to_primary: LagProxy) -> None:
     """Autocommitted and in a transaction, with as many round trips as before."""
     async with Opened(sql, to_primary.address) as connection:
+        with antipode.scope():
+            await run(connection, "SELECT * FROM notes")  # Views are asked for now and then.
         with antipode.scope() as scope, exchanges(to_primary) as made:
             await run(connection, "INSERT INTO notes VALUES (1, 'a')")
             first = sql.position()

@@ -13,7 +13,7 @@ from antipode import ConfigurationError, Lineage, WriteId
 from antipode.shim import Incomplete, stored_text
 from antipode_shims import mysql
 
-from ._clients import NOTES, counted, run
+from ._clients import NOTES, counted, learn_views, run
 from ._stored import CAUSE, OTHER, UNNAMED, make_unnamed_writes, texts
 
 if TYPE_CHECKING:
@@ -242,6 +242,7 @@ def test_a_lineage_of_one_store_is_small(posts: Sql) -> None:
 def test_nothing_is_asked_where_nobody_looks(posts: Sql) -> None:
     """A read adds a round trip only once its lineage is used, and one for all reads before."""
     connection = beside(posts)
+    learn_views(connection)
     with antipode.scope():
         run(connection, "INSERT INTO posts VALUES (1, 'a', 'b')")
     with antipode.scope() as scope:
