@@ -123,6 +123,24 @@ def test_what_a_function_wrote_by_dblink_is_covered(writer: Connection) -> None:
         assert (end, len(found), found.incomplete) == (end, 1, frozenset())
 
 
+def test_what_a_function_wrote_by_dblink_is_covered_before_the_transaction_ends(
+    writer: Connection,
+) -> None:
+    """A message that leaves before it has the write, or the doubt where its flush is not seen."""
+    with antipode.scope() as scope:
+        writer.run("BEGIN", reads=False)
+        writer.run("SELECT noted(60)", reads=False)
+        inside = scope.lineage
+        writer.run("ROLLBACK", reads=False)
+    assert len(inside) == 1 or inside.incomplete == DOUBT
+    with antipode.scope() as scope:
+        writer.run("BEGIN", reads=False)
+        with pytest.raises(ERRORS):
+            writer.run("SELECT 1 / length(left(noted(61), 0))", reads=False)
+        assert scope.lineage.incomplete == DOUBT
+        writer.run("ROLLBACK", reads=False)
+
+
 def test_what_a_text_sends_by_dblink_is_in_doubt(linked: Clients, writer: Connection) -> None:
     """Which server it goes to nobody reads; one that fails may have written before."""
     del linked

@@ -521,7 +521,9 @@ class Tap:
             wrote = bool(self._transaction & WRITES) and not chained
             record_uncommitted(self.shim, self, wrote=wrote)
             if not chained:
-                return None
+                answers = session is Session.OPEN and not failed
+                called = found & CALLS and not standby
+                return self._committed_away(answers=answers) if called else None
         else:
             self._transaction, self._shown = 0, NOTHING
             if found & HOLDS:
@@ -622,6 +624,28 @@ class Tap:
                 "a function of dblink sent it, perhaps to another server. Where such calls only "
                 "read, declare them: readonly_functions=['dblink']"
             )
+
+    def _committed_away(self, *, answers: bool) -> Asking[None] | None:
+        """What is left to ask of what a function may have committed by dblink.
+
+        Its transaction goes on, and may end in a rollback. One that has failed *answers* nothing.
+        """
+        if scope_in() is None:
+            return None
+        if answers:
+            return self._ask_called()
+        if self.shim.may_write_away:
+            self._before_open = self._before_open or CommittedBefore(self.shim.datastore)
+            self.shim.defer(self._before_open)
+        return None
+
+    def _ask_called(self) -> Asking[None]:
+        try:
+            if (yield from self.shim.ask_elsewhere()).by_functions:
+                row = (yield SAMPLE)[0]
+                yield from self.shim.sampled(row, exact=False, flushed=False)
+        except (Refused, LsnError) as error:
+            self.shim.unsampled(str(error))
 
     def _without_id(self, wrote: int) -> Asking[None] | None:
         """What is left to ask where nothing that *wrote* was committed here under an id."""

@@ -176,6 +176,12 @@ final class Catalogue {
     functions = Map.copyOf(learnt);
   }
 
+  /** Returns whether functions may write by dblink, for all that is known. */
+  boolean mayWriteAway() {
+    Away known = away;
+    return known == null || known.elsewhere.byFunctions();
+  }
+
   /**
    * Returns what is written elsewhere, without an id.
    *

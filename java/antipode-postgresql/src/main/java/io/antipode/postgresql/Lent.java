@@ -404,6 +404,7 @@ final class Lent extends BorrowedConnection {
     sampling.over(end == End.DONE && count != 0 && session.isWriting());
     State state = link.state();
     boolean isStandby = link.isStandby();
+    boolean isCalling = session.isCalling();
     Due due = session.ended(state, end, count, committed == null ? null : committed.wrote());
     uncommitted(session.isUncommitted(state));
     if (isDefining && state == State.IDLE) {
@@ -417,6 +418,8 @@ final class Lent extends BorrowedConnection {
     sampling.take(due, committed);
     if (state == State.IDLE) {
       sampling.closes();
+    } else if (isCalling && due == Due.NOTHING) {
+      sampling.called(state == State.OPEN);
     }
   }
 

@@ -154,12 +154,40 @@ final class Sampling {
     if (targets.isEmpty() && reads.verdict() == Catalogue.Verdict.READS) {
       return;
     }
+    putOff();
+  }
+
+  private void putOff() {
     CommittedBefore held = beforeOpen;
     if (held == null) {
       held = new CommittedBefore(shim.datastore());
       beforeOpen = held;
     }
     Recording.deferRead(held);
+  }
+
+  /**
+   * Asks for what a function may have committed by dblink, whose transaction goes on.
+   *
+   * @param isAnswering whether that has not failed; else it is asked for when it is over
+   */
+  void called(boolean isAnswering) {
+    if (Scope.currentOrNull() == null) {
+      return;
+    }
+    if (!isAnswering) {
+      if (shim.catalogue().mayWriteAway()) {
+        putOff();
+      }
+      return;
+    }
+    try {
+      if (shim.catalogue().elsewhere(link::ask, false).byFunctions()) {
+        covering();
+      }
+    } catch (SQLException refused) {
+      Lineage unused = shim.unsampled(String.valueOf(refused.getMessage()));
+    }
   }
 
   /** No transaction is open any more: asks for what was put off. */

@@ -198,6 +198,11 @@ final class Session {
     return flight.contains(Effect.WRITES);
   }
 
+  /** Returns whether the call in flight may call what writes. */
+  boolean isCalling() {
+    return flight.contains(Effect.CALLS);
+  }
+
   /** Returns whether a transaction is open that may have written. */
   boolean mayHaveWritten(State state) {
     return state == State.OPEN && hasAny(transaction, WRITING);

@@ -64,7 +64,7 @@ final class PostgreSqlSteps implements Steps {
       if (found.next() && found.getBoolean(1)) {
         elsewhere.add(
             Named.of("INSERT INTO away.noted (id, body) SELECT -(random() * 1e15)::bigint, 'f'"));
-        elsewhere.add(Named.of("SELECT away.noting()", this::notes));
+        elsewhere.add(Named.of("SELECT away.noting()"));
         elsewhere.add(Named.of("SELECT count(*) FROM away.noted"));
       }
     }
@@ -157,12 +157,6 @@ final class PostgreSqlSteps implements Steps {
         Named.of(COUNT + "; INSERT INTO counted VALUES (1, 1)"),
         Named.of("BEGIN; " + COUNT + "; COMMIT; SELECT 1 / 0"),
         Named.of("SELECT log('x'); COMMIT; BEGIN"));
-  }
-
-  /** By dblink: what that commits at once is asked for at the end of the transaction. */
-  private void notes(Connection connection) throws SQLException {
-    Steps.execute(connection, "SELECT away.noting()");
-    Steps.execute(connection, random.nextBoolean() ? "COMMIT" : "ROLLBACK");
   }
 
   /** By objects of the driver's own. */
