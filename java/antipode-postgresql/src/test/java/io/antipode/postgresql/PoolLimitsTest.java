@@ -7,6 +7,7 @@ import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
 import io.antipode.Antipode;
 import io.antipode.barrier.BarrierOptions;
+import io.antipode.barrier.BarrierTimeoutException;
 import io.antipode.barrier.Barriers;
 import io.antipode.barrier.ReadsFrom;
 import io.antipode.lab.Lab;
@@ -17,6 +18,7 @@ import java.sql.SQLException;
 import java.sql.SQLTimeoutException;
 import java.sql.Statement;
 import java.time.Duration;
+import java.util.concurrent.Callable;
 import java.util.concurrent.atomic.AtomicReference;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterAll;
@@ -34,6 +36,14 @@ class PoolLimitsTest {
 
   private static final Duration LONG = Duration.ofSeconds(25);
   private static final Duration MUCH_LESS = Duration.ofSeconds(20);
+
+  /** Of a barrier that ends at its deadline, and by how much it may be late. */
+  private static final Duration DEADLINE = Duration.ofMillis(300);
+
+  private static final Duration LATE = Duration.ofMillis(100);
+
+  /** How often it is measured at most, for others may be at work on the machine: one will do. */
+  private static final int TRIES = 5;
 
   private static Lab lab;
   private static PostgreSqlShim primary;
@@ -161,5 +171,55 @@ class PoolLimitsTest {
     request.join();
     assertThat(thrown.get()).isInstanceOf(InterruptedException.class);
     reading.setConnectionTimeout(1_000);
+  }
+
+  private interface Read {
+    void of(Connection connection) throws SQLException;
+  }
+
+  /** Returns by how much a wait outlasted its barrier, or the best of several. */
+  private static Duration late(Callable<Connection> before, Read read) throws Exception {
+    Duration best = LONG;
+    for (int left = TRIES; left > 0 && best.minus(DEADLINE).compareTo(LATE) >= 0; left--) {
+      try (ScopeBlock request = Antipode.scope()) {
+        Connection first = before.call();
+        try (Connection connection = writes.getConnection()) {
+          execute(connection, "INSERT INTO kept DEFAULT VALUES");
+        }
+        long startedNs = System.nanoTime();
+        Barriers.barrier(BarrierOptions.timeout(DEADLINE).atRead());
+        assertThatThrownBy(() -> read.of(first)).isInstanceOf(BarrierTimeoutException.class);
+        Duration waited = Duration.ofNanos(System.nanoTime() - startedNs);
+        assertThat(waited).isGreaterThanOrEqualTo(DEADLINE);
+        best = waited.compareTo(best) < 0 ? waited : best;
+        if (first != null) {
+          first.close();
+        }
+      }
+    }
+    return best.minus(DEADLINE);
+  }
+
+  private static void read(Connection connection) throws SQLException {
+    execute(connection, "SELECT 1 FROM kept");
+  }
+
+  /** Wherever it waits: before a connection is there, on one, or on the library's own. */
+  @Test
+  void aBarrierEndsAtItsDeadline() throws Exception {
+    assertThat(
+            late(
+                () -> null,
+                none -> {
+                  try (Connection connection = reads.getConnection()) {
+                    read(connection);
+                  }
+                }))
+        .as("in getConnection()")
+        .isLessThan(LATE);
+    assertThat(late(reads::getConnection, PoolLimitsTest::read)).as("held").isLessThan(LATE);
+    assertThat(late(() -> null, none -> Barriers.barrier(BarrierOptions.timeout(DEADLINE))))
+        .as("now")
+        .isLessThan(LATE);
   }
 }
