@@ -28,13 +28,7 @@ from ._lineage.unmet_errors import error_of
 from ._lineage.write_id import Incomplete
 from ._request.background import unrecorded
 from ._request.context import scope_in
-from ._request.lineage_text import (
-    readable,
-    stored_lineage,
-    stored_text,
-    unlabelled,
-    unreadable,
-)
+from ._request.lineage_text import readable, unreadable
 from ._request.recorded import recorded
 from ._request.recording import (
     defer_read,
@@ -49,6 +43,7 @@ from ._request.recording import (
     unscoped,
 )
 from ._request.scope import Scope
+from ._request.stored import stored_lineage, stored_text, tell_of_stored, unlabelled
 from ._runtime.adoption import adopt, disown
 from ._runtime.cancellation import heed_cancellation, unless_cancelled
 from ._runtime.clock import SYSTEM_CLOCK, UNTRACED, Clock
@@ -148,6 +143,7 @@ __all__ = [
     "stored_names",
     "stored_text",
     "switchable",
+    "tell_of_stored",
     "tell_of_undeclared",
     "unlabelled",
     "unless_cancelled",

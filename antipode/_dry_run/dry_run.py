@@ -226,7 +226,11 @@ class DryRun:
 
     def leaves(self, request: Request) -> None:
         """What is sent may depend on writes that have no positions yet."""
-        for datastore in sorted(request.uncommitted):
+        self.unsent(request, request.uncommitted)
+
+    def unsent(self, request: Request, datastores: Collection[str]) -> None:
+        """The same of what is stored: in *datastores* a transaction is open."""
+        for datastore in sorted(datastores):
             self._lint("in-transaction", datastore, "", request, self.site())
 
     def site(self) -> FrameType:

@@ -11,9 +11,8 @@ from antipode._lineage.codec import (
 )
 from antipode._lineage.errors import LineageDecodeError, LineageTooLarge
 from antipode._lineage.grammar import MAX_ITEMS, MAX_TEXT, MEMBER_OVERHEAD
-from antipode._lineage.lineage import Lineage, with_unknown, without_notes
+from antipode._lineage.lineage import Lineage, with_unknown
 from antipode._lineage.shortening import MOST_HELD, holdable, shortened
-from antipode._runtime import observers
 from antipode._runtime.clock import SYSTEM_CLOCK
 from antipode._runtime.config import config
 from antipode._runtime.metrics import count, log_once
@@ -136,49 +135,3 @@ def unreadable(subject: str, why: str) -> Lineage:
     count("unreadable", subject)
     log_once("unreadable", subject, why, "a lineage of %r is unreadable (%s)", subject, why)
     return Lineage(incomplete=[(subject, "unreadable")])
-
-
-@observers.own_time
-def stored_text(lineage: Lineage, *, room: int = MAX_TEXT) -> str:
-    """What to store with a value, or to put into a message, for *lineage*.
-
-    Within ``max_lineage_bytes`` and ``egress``, as every lineage that leaves the process: what
-    does not fit, or may not leave, is marked as missing in the text.
-
-    Args:
-        lineage: what the value depends on.
-        room: bytes that the text may have at most, where the store has less for it.
-
-    Raises:
-        LineageTooLarge: *room* is too small for the mark itself.
-    """
-    if lineage.unknown:
-        lineage = without_notes(lineage)
-    settings, recorder = config(), observers.history
-    text = encode_bounded(
-        lineage,
-        max_bytes=min(settings.max_lineage_bytes, room + MEMBER_OVERHEAD),
-        egress=settings.egress,
-        notes=frozenset() if recorder is None else recorder.label(),
-    )
-    observers.telemetry.left("stored", text, lineage)
-    return text
-
-
-@observers.own_time
-def stored_lineage(datastore: str, text: str | bytes | None) -> Lineage:
-    """The lineage that was stored with a value of *datastore*.
-
-    None, nothing stored, is the empty lineage. A text that cannot be read is never taken for
-    it: it becomes ``incomplete`` (*datastore*, ``unreadable``), counted and logged.
-    """
-    if text is None:
-        return Lineage()
-    return unlabelled(readable(datastore, text))
-
-
-def unlabelled(found: Lineage) -> Lineage:
-    """The lineage *found* stored with a value, without the notes in it, which say who wrote it."""
-    if (recorder := observers.history) is not None:
-        recorder.found(found.unknown)
-    return without_notes(found) if found.unknown else found

@@ -98,6 +98,11 @@ def ended(number: int) -> None:
         found.is_over = True
 
 
+def any_open() -> bool:
+    """Whether any request of the process may have such a transaction."""
+    return bool(_open)
+
+
 def open_in(scope: Attaches) -> Iterator[tuple[int, OpenTransaction]]:
     """The open transactions in which *scope* has written, by the identity of who did."""
     if (attached := scope.attached) and (held := attached.get(OpenWrites)) is not None:
@@ -126,14 +131,19 @@ def tell_of_unseen(what: str, scope: observers.Request, transaction: OpenTransac
     log_once("read_before_commit", datastore, (here, there), message, what, datastore, here, there)
 
 
-def tell_of_unsent(scope: Attaches) -> None:
+def tell_of_unsent(scope: Attaches, *, within: object = None) -> None:
     """Count, and once for each pair of places log, what leaves without the writes of *scope*.
 
-    A message, a call or an answer: each transaction that is open counts once. The position of its
-    writes does not exist yet.
+    A message, a call, an answer, a value of another store: each transaction that is open counts
+    once. The position of its writes does not exist yet.
+
+    Args:
+        scope: whose lineage leaves.
+        within: the identity of who has the transaction, or its datastore, that stores the lineage
+            with the writes themselves.
     """
-    for _, transaction in open_in(scope):
-        if not transaction.left:
+    for number, transaction in open_in(scope):
+        if not transaction.left and within not in (number, transaction.datastore):
             transaction.left = True
             _tell_of_unsent(transaction.datastore, call_site(), transaction.site)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, cast
 from . import switch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Hashable, Sequence
+    from collections.abc import Callable, Collection, Coroutine, Hashable, Sequence
     from contextlib import AbstractContextManager
     from types import CodeType, FrameType
 
@@ -229,6 +229,10 @@ class Observer(Notes, Protocol):
 
     def leaves(self, request: Request) -> None:
         """Something of *request* is sent."""
+        ...
+
+    def unsent(self, request: Request, datastores: Collection[str]) -> None:
+        """A lineage of *request* is stored without what is open in transactions of these."""
         ...
 
     def site(self) -> FrameType:

@@ -9,7 +9,7 @@ import pytest
 
 import antipode
 from antipode import Lineage
-from antipode.shim import floor, record_uncommitted, record_write
+from antipode.shim import floor, record_uncommitted, record_write, stored_text
 from antipode.telemetry import Metric, metrics
 from tests.unit._dry_runs import fake, lints, records, write
 
@@ -195,3 +195,23 @@ def test_before_the_commit_is_a_lint(
     details = [detail for _, _, detail in found]
     assert [detail.partition(",")[0] for detail in details] == ["read", "barrier", "barrier"]
     assert all("written at tests/unit/test_open_writes.py:" in each for each in details)
+
+
+def test_what_is_stored_before_the_commit_is_counted_and_a_lint(
+    tmp_path: Path, replica: FakeStore, writer: Connection
+) -> None:
+    """A value of another store, or of another connection; not a row of the same transaction."""
+    antipode.configure(mode="dry-run", dry_run_dir=tmp_path)
+    before = counted("sent_before_commit")
+    with antipode.scope() as held:
+        stored_text(held.lineage)
+        begin(replica, writer)
+        for within in (id(writer), "posts"):
+            stored_text(held.lineage, within=within)
+        assert (counted("sent_before_commit"), lints(tmp_path)) == (before, [])
+        for _ in range(2):
+            stored_text(held.lineage)
+        end(replica, writer)
+        stored_text(held.lineage)
+    assert counted("sent_before_commit") == before + 1
+    assert lints(tmp_path)[0] == ("in-transaction", "posts", "")

@@ -16,6 +16,7 @@ from antipode.shim import (
     mark_incomplete,
     record_read,
     record_write,
+    tell_of_stored,
 )
 
 from ._clients.pymongo import in_doubt, known_set_name, pymongo_module
@@ -133,12 +134,14 @@ class MongoTable2(BaseMongoShim):
             msg = f"changes need plain field names of the value, joined by dots: {list(changes)}"
             raise ValueError(msg)
         values = {f"{self._field}.{name}": {"$literal": each} for name, each in changes.items()}
+        tell_of_stored()
         merged = added(base, self._numbers.of(base), birth_mark(self._name))
         stage = {"$set": {**values, FIELD: merged}}
         return self._update({"q": {"_id": key}, "u": [stage], "upsert": True})
 
     def _bury(self, key: Any, base: Lineage) -> Question:
         """The tombstone of a deletion, written first: a reader that finds nothing finds it."""
+        tell_of_stored()
         merged = added(base, self._numbers.of(base))
         return self._acknowledged(bury(self._name, [key], next(self._slots), merged))
 

@@ -388,3 +388,17 @@ def test_tombstones_of_both_faces_are_merged(held: Both, antipode_mongodb: Mongo
         assert causes(lineage) == {CAUSE, OTHER, OPAQUE}
     finally:
         table.close()
+
+
+def test_a_document_outside_of_the_open_transaction_is_told_of(held: Both) -> None:
+    """It says nothing of what the transaction wrote; documents of that are there when it is."""
+    held.stored.insert_one({"_id": 0})
+    before = counted("sent_before_commit")
+    with antipode.scope(), held.client.start_session() as session:
+        with session.start_transaction():
+            for number in (1, 2):
+                held.posts.insert_one({"_id": number}, session=session)
+            within = counted("sent_before_commit")
+            held.posts.insert_one({"_id": 3})
+        held.posts.insert_one({"_id": 4})
+    assert (within, counted("sent_before_commit")) == (before, before + 1)

@@ -112,10 +112,10 @@ def run(connection: Any, statement: str, *args: Any) -> list[Any]:
         return rows
 
 
-def learn_views(connection: Any) -> None:
+def learn_views(connection: Any, table: str = "notes") -> None:
     """Read once: which views there are is asked now and then, for all connections of a client."""
     with antipode.scope():
-        run(connection, "SELECT * FROM notes")
+        run(connection, f"SELECT * FROM {table}")
 
 
 def drop_triggers(topology: Topology) -> None:

@@ -242,7 +242,7 @@ def test_a_lineage_of_one_store_is_small(posts: Sql) -> None:
 def test_nothing_is_asked_where_nobody_looks(posts: Sql) -> None:
     """A read adds a round trip only once its lineage is used, and one for all reads before."""
     connection = beside(posts)
-    learn_views(connection)
+    learn_views(connection, "posts")
     with antipode.scope():
         run(connection, "INSERT INTO posts VALUES (1, 'a', 'b')")
     with antipode.scope() as scope:

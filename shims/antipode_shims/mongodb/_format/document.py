@@ -76,8 +76,8 @@ def whole_document(lineage: Lineage, numbers: dict[str, dict[str, Any]] | None) 
 
 
 def part(lineage: Lineage) -> str:
-    """A lineage that is nobody's alone."""
-    return f"{_PART}|{stored_text(lineage)}"
+    """A lineage that is nobody's alone. Who stores it says whether it is too early."""
+    return f"{_PART}|{stored_text(lineage, tells=False)}"
 
 
 def pushed(text: str) -> dict[str, Any]:

@@ -9,7 +9,13 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from antipode import Lineage, current
-from antipode.shim import count, lineage_not_read, mark_incomplete, record_read
+from antipode.shim import (
+    count,
+    lineage_not_read,
+    mark_incomplete,
+    record_read,
+    tell_of_stored,
+)
 from antipode_shims.mongodb._format.document import FIELD, Match, birth_of, held_in
 from antipode_shims.mongodb._format.numbers import Numbers
 from antipode_shims.mongodb._format.tombstones import Births, born_in, buried, bury, search
@@ -144,6 +150,9 @@ class Exchange:
 
         def what() -> Written:
             if not written:
+                # In a transaction of the session's the document is of the same.
+                inside = sent.get(b"autocommit") is not None
+                tell_of_stored(within=self._shim.datastore if inside else None)
                 made = Written.of(current(), self._stored.numbers, self._shim.datastore)
                 written.append(made)
             return written[0]
@@ -155,6 +164,7 @@ class Exchange:
 
     def _bury(self, request: Request) -> Conversation[None]:
         """Leave tombstones first: who finds nothing finds them."""
+        tell_of_stored(within=self._shim.datastore)
         written = Written.of(current(), self._stored.numbers, self._shim.datastore)
         collection = request.collection.decode("utf-8")
         command = bury(collection, request.deleted, self._stored.slot(), written.expression())

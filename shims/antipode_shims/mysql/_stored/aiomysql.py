@@ -39,7 +39,7 @@ class AsyncStoredConnection(AsyncConnection):
         stored.started()
         raw, found = stored.about(sql) if command == QUERY else (b"", 0)
         if found:
-            sql = await self._antipode_stored(raw, found, stored.lineage(found))
+            sql = await self._antipode_stored(raw, found, stored.lineage(found, tap))
         await super()._execute_command(command, sql)
 
     async def _antipode_prepare(self) -> None:

@@ -124,9 +124,9 @@ class RowLineages:
         if cover is not None:
             cover.settle(None)
 
-    def lineage(self, found: int) -> str:
-        """What a statement's rows get; may sample, on this connection as well."""
-        return stored_text(current()) if found & WRITES else self._set
+    def lineage(self, found: int, tap: object) -> str:
+        """What a statement's rows get; may sample, on the connection of *tap*, as well."""
+        return stored_text(current(), within=id(tap)) if found & WRITES else self._set
 
     def about(self, sql: bytes | str) -> tuple[bytes, int]:
         """A statement, and what it may do to rows that have stored lineages; 0 for nothing.

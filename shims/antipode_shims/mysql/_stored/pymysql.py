@@ -36,7 +36,7 @@ class SyncStoredConnection(SyncConnection):
             tap.gate.give()
         stored.started()
         raw, found = stored.about(sql) if command == QUERY else (b"", 0)
-        text = stored.lineage(found)
+        text = stored.lineage(found, tap)
         tap.gate.take()
         try:
             if found:

@@ -156,6 +156,7 @@ class StoredTap(Tap):
         """As a tap, with *stored*."""
         super().__init__(shim)
         self.stored = stored
+        stored.tap = id(self)
         self.shown = NOTHING_SHOWN
 
 
@@ -183,6 +184,8 @@ class RowLineages:
         self._stored = stored
         self._shim = shim
         self._merges = shim.on_read == "merge"
+        #: The identity of the connection's tap.
+        self.tap = 0
         #: The setting that the session has, that its transaction has, that goes with its BEGIN.
         self._session = self._local = self._begin = ""
         #: Whether nobody has heard yet that the session has the setting that was sent last.
@@ -253,7 +256,7 @@ class RowLineages:
 
         A statement that is not *named* is sent without where only a pooler stands against it.
         """
-        text = stored_text(current())
+        text = stored_text(current(), within=self.tap)
         until = self._shim.clock.hour() + int(config().horizon.total_seconds() // 3600) + 1
         value = f"{until} {text} {superseded(text)}"
         if value == (self._local or self._session):
