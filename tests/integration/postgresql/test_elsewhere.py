@@ -141,6 +141,18 @@ def test_what_a_function_wrote_by_dblink_is_covered_before_the_transaction_ends(
         writer.run("ROLLBACK", reads=False)
 
 
+def test_what_a_function_wrote_by_dblink_before_its_connection_is_lost_is_in_doubt(
+    writer: Connection,
+) -> None:
+    """The transaction is rolled back, and nobody knows what the call has committed elsewhere."""
+    run(writer, "BEGIN", "SELECT noted(70)", "ROLLBACK")  # What the database has is known by then.
+    with antipode.scope() as scope:
+        writer.run("BEGIN", reads=False)
+        with pytest.raises(ERRORS):
+            writer.run("SELECT noted(71), pg_terminate_backend(pg_backend_pid())", reads=False)
+        assert scope.lineage.incomplete == DOUBT
+
+
 def test_what_a_text_sends_by_dblink_is_in_doubt(linked: Clients, writer: Connection) -> None:
     """Which server it goes to nobody reads; one that fails may have written before."""
     del linked

@@ -472,6 +472,7 @@ class Tap:
         doubtful = doubtful or bool(found & COMMITS_INSIDE)
         if self.commit is not None:
             doubtful = self.commit.wrote
+        doubtful = doubtful or bool(found & CALLS and self.shim.writes_away is not False)
         self.closed()
         if doubtful:
             self.shim.in_doubt("its connection was lost, or its call given up, before the reply")
@@ -634,7 +635,7 @@ class Tap:
             return None
         if answers:
             return self._ask_called()
-        if self.shim.may_write_away:
+        if self.shim.writes_away is not False:
             self._before_open = self._before_open or CommittedBefore(self.shim.datastore)
             self.shim.defer(self._before_open)
         return None

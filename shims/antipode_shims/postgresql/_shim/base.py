@@ -276,9 +276,9 @@ class BasePostgreSQLShim(ServerShim):
         return state
 
     @property
-    def may_write_away(self) -> bool:
-        """Whether functions may write by dblink, for all that is known."""
-        return self._elsewhere is None or self._elsewhere.by_functions
+    def writes_away(self) -> bool | None:
+        """Whether functions may write by dblink; None where it is not known."""
+        return None if self._elsewhere is None else self._elsewhere.by_functions
 
     def ask_elsewhere(self, *, anew: bool = False) -> Asking[Elsewhere]:
         """What is written elsewhere, without an id; remembered for a minute unless *anew*.

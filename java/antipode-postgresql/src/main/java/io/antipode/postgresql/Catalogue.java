@@ -176,10 +176,10 @@ final class Catalogue {
     functions = Map.copyOf(learnt);
   }
 
-  /** Returns whether functions may write by dblink, for all that is known. */
-  boolean mayWriteAway() {
+  /** Returns whether functions may write by dblink; null where that is not known. */
+  @Nullable Boolean writesAway() {
     Away known = away;
-    return known == null || known.elsewhere.byFunctions();
+    return known == null ? null : known.elsewhere.byFunctions();
   }
 
   /**

@@ -387,7 +387,8 @@ final class Lent extends BorrowedConnection {
     }
     if (isLost(error)) {
       Commit committing = commit;
-      if (session.lost(committing == null ? null : committing.wrote())) {
+      boolean isAway = session.isCalling() && !Boolean.FALSE.equals(shim.catalogue().writesAway());
+      if (session.lost(committing == null ? null : committing.wrote()) || isAway) {
         shim.inDoubt("its connection was lost, or its call given up, before the reply");
       }
       sampling.over(false);

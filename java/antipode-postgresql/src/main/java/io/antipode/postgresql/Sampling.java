@@ -176,7 +176,7 @@ final class Sampling {
       return;
     }
     if (!isAnswering) {
-      if (shim.catalogue().mayWriteAway()) {
+      if (!Boolean.FALSE.equals(shim.catalogue().writesAway())) {
         putOff();
       }
       return;

@@ -65,6 +65,7 @@ final class PostgreSqlSteps implements Steps {
         elsewhere.add(
             Named.of("INSERT INTO away.noted (id, body) SELECT -(random() * 1e15)::bigint, 'f'"));
         elsewhere.add(Named.of("SELECT away.noting()"));
+        elsewhere.add(Named.of("SELECT away.noting(), pg_terminate_backend(pg_backend_pid())"));
         elsewhere.add(Named.of("SELECT count(*) FROM away.noted"));
       }
     }
