@@ -84,7 +84,7 @@ class AsyncConnection:
         if held is not None:
             with limited(tap, held):
                 await self._antipode_hold(held, found)
-        if tap.views is not None and found & READS_OR_WRITES == READS and tap.hides():
+        if tap.views is not None and found & READS_OR_WRITES == READS and tap.hides(found):
             found = await tap.shim.converse_async(tap.viewing(sql, found), self._antipode_ask)
         tap.session.starts(found)
         tap.ended = self._reader is not None and self._reader.at_eof()

@@ -94,7 +94,7 @@ class NativeConnection:
         if held is not None:
             with limited(tap, held):
                 hold(self._antipode, held, found, self._antipode_ask)
-        if found & READS_OR_WRITES == READS and tap.hides():
+        if found & READS_OR_WRITES == READS and tap.hides(found):
             found = tap.shim.converse(tap.viewing(sql, found), self._antipode_ask)
         self._antipode_sql = sql
         return self._antipode_run(found, lambda: plain(query))

@@ -138,7 +138,7 @@ class SyncConnection:
         if held is not None:
             with limited(tap, held):
                 self._antipode_hold(held, found)
-        if tap.views is not None and found & READS_OR_WRITES == READS and tap.hides():
+        if tap.views is not None and found & READS_OR_WRITES == READS and tap.hides(found):
             found = tap.shim.converse(tap.viewing(sql, found), self._antipode_ask)
         session = tap.session
         if found == READS:  # The server need not wait: what becomes of it leaves nothing in doubt.

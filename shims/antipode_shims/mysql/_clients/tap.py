@@ -303,15 +303,16 @@ class Tap:
             "; ".join(lacking),
         )
 
-    def hides(self) -> bool:
+    def hides(self, found: int) -> bool:
         """Whether what a request's statement writes by a view may show in no reply.
 
-        That of a transaction may show at its end.
+        That of a transaction may show at its end, and that of one without rows at once.
         """
         views = self.views
         if views is None or time.monotonic() < views.listing.calm_until_s:
             return False
-        if views.listing is not ANYTHING and self.session.status & OPEN_OR_NOT != AUTOCOMMIT:
+        autonomous = self.session.status & OPEN_OR_NOT == AUTOCOMMIT
+        if views.listing is not ANYTHING and (found & TEMPORARY or not autonomous):
             return False
         return scope_in() is not None
 
