@@ -23,7 +23,7 @@ from .arguments import bounded, lineage_of, names_of, one_of, tell_of_stall
 from .decisions import Policies, Wait
 from .demands import Demand, leave
 from .plan import plan, tell_of_unknown_stores
-from .registry import primaries_of, shims_of
+from .registry import is_seen_by_reads_alone, primaries_of, shims_of
 from .waiter import Waiter, one_server, wait_async, wait_here
 from .watcher import CONNECT_S, LOOK_S
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from antipode._lineage.lineage import Lineage
     from antipode._lineage.outcomes import BarrierResult
+    from antipode._lineage.write_id import Dependency
     from antipode._request.scope import Scope
     from antipode._runtime.clock import Clock
     from antipode._runtime.config import Mode, Policy
@@ -55,7 +56,6 @@ class Barrier:
         site: who called, where a dry run wants to know.
     """
 
-    checks = False
     hasty = False
     site: FrameType | None = None
 
@@ -72,6 +72,7 @@ class Barrier:
         on_incomplete: Policy | None = None,
         mode: Mode | None = None,
         clock: Clock = SYSTEM_CLOCK,
+        checks: bool = False,
     ) -> None:
         """Plan the wait; see :func:`barrier` for the arguments and errors."""
         settings = config()
@@ -83,6 +84,7 @@ class Barrier:
         self.timeout_s = bounded(timeout, settings.max_timeout)
         self.scope = scope_in()
         self.at: At = at
+        self.checks = checks
         self.only = None if only is None else names_of(only)
         self.exclude = names_of(exclude)
         self.mode = mode or settings.mode
@@ -132,15 +134,22 @@ class Barrier:
                 tell_of_unseen("barrier", scope, transaction)
 
     def _start(self) -> Wait:
-        now = self.at == "now"
         settled = list(self.plan.settled)
         if self.dry:
             settled = [replace(outcome, cause="dry run") for outcome in settled]
-        if not now:
-            writes = [write for each in self.plan.pending.values() for write in each]
-            settled += [Outcome(write, Status.DEFERRED) for write in writes]
+        pending = self.plan.pending
+        later: dict[str, frozenset[Dependency]] = {}
+        if self.at == "read":
+            pending, later = later, pending
+        elif self.checks:
+            later = {name: pending[name] for name in pending if is_seen_by_reads_alone(name)}
+        if later:
+            settled += [
+                Outcome(each, Status.DEFERRED) for found in later.values() for each in found
+            ]
+            pending = {name: pending[name] for name in pending if name not in later}
         return Wait(
-            self.plan.pending if now else {},
+            pending,
             settled=settled,
             incomplete=self.plan.incomplete,
             policies=self._policies,
@@ -148,6 +157,13 @@ class Barrier:
             unix_s=self._clock.unix_s(),
             timeout_s=self.timeout_s,
         )
+
+    def _is_left_to_reads(self, datastore: str) -> bool:
+        """Whether its reads wait, and this call does not.
+
+        A check asks no primary what a replica shows: it has all that was written.
+        """
+        return self.at == "read" or (self.checks and is_seen_by_reads_alone(datastore))
 
     def comparison(self) -> Comparison | None:
         """Polls of what is registered: a datastore that is unknown here may be one of these."""
@@ -210,8 +226,9 @@ class Barrier:
             marks = self.plan.fenced[datastore]
             held = self.plan.pending.get(datastore, frozenset())
             self.plan.pending[datastore] = held | writes
-            self.wait.discharge(datastore, writes if self.at == "now" else (), marks)
-            if self.at == "read":
+            later = self._is_left_to_reads(datastore)
+            self.wait.discharge(datastore, () if later else writes, marks)
+            if later:
                 self.wait.defer(writes)
 
     def not_started(self, cause: str) -> VisibilityCheckError:
@@ -520,7 +537,9 @@ def check(
     """Check without waiting: what is visible, and when the rest may be.
 
     For a queue consumer that would rather requeue than keep a worker waiting. Never raises for
-    unmet dependencies; a server that does not answer is ``unreachable`` after one second.
+    unmet dependencies; a server that does not answer is ``unreachable`` after one second. Where
+    only a read shows which replica answers, no primary is asked instead: within a scope what it
+    depends on there is ``deferred``, and the reads that follow wait.
 
     Args:
         lineage: as in :func:`barrier`.
@@ -558,9 +577,9 @@ async def check_async(
 
 
 def _looking(lineage: Lineage | str | None, only: Names | None, exclude: Names) -> Barrier:
-    call = Barrier(lineage, timeout=LOOK_S, only=only, exclude=exclude, on_unmet="return")
-    call.checks = True
-    return call
+    return Barrier(
+        lineage, timeout=LOOK_S, only=only, exclude=exclude, on_unmet="return", checks=True
+    )
 
 
 class Cancellable:

@@ -143,6 +143,14 @@ def reads_elsewhere(datastore: str) -> bool:
     )
 
 
+def is_seen_by_reads_alone(datastore: str) -> bool:
+    """Whether it has such replicas, and no shim that polls one: only a primary could be asked."""
+    if not reads_elsewhere(datastore):
+        return False
+    looking = looking_shim(datastore)
+    return looking is not None and looking.reads_from != "replica"
+
+
 def shared_watcher(client: Client) -> Watcher | None:
     """What polls the server that *client* reads from; None where another may be polled."""
     try:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "barrier/floor.h"
 #include "barrier/registry.h"
@@ -86,14 +87,15 @@ Call::Call(const BarrierOptions& options, Clock& clock, bool check)
   if (mode_ == Mode::kDryRun) {
     for (Outcome& each : settled) each.cause = "dry run";
   }
-  const bool now = options.at == At::kNow;
-  if (!now) {
-    for (const auto& [name, pending] : plan_.pending) {
-      for (const Dependency& each : pending) settled.push_back({each, Status::kDeferred, 0, "", "", false});
+  Pending pending;
+  for (const auto& [name, asked] : plan_.pending) {
+    if (!IsLeftToReads(name)) {
+      pending.emplace(name, asked);
+      continue;
     }
+    for (const Dependency& each : asked) settled.push_back({each, Status::kDeferred, 0, "", "", false});
   }
-  wait_.emplace(now ? plan_.pending : Pending(), settled, plan_.incomplete, policies_, clock.Now(), clock.UnixSeconds(),
-                timeout_s_);
+  wait_.emplace(std::move(pending), settled, plan_.incomplete, policies_, clock.Now(), clock.UnixSeconds(), timeout_s_);
   if (scope_ && mode_ != Mode::kOff) TellOfOpenTransactions(about);
 }
 
@@ -147,6 +149,12 @@ Fences Call::AskFences() {
   return fences;
 }
 
+/// Whether its reads wait, and this call does not. A check asks no primary what a replica shows: it has all that was
+/// written.
+bool Call::IsLeftToReads(const std::string& datastore) const {
+  return options_.at == At::kRead || (check_ && IsSeenByReadsAlone(datastore));
+}
+
 double Call::FenceS() const {
   return std::min(LeftS() / 2, kConnectS);  // The other half is for checks.
 }
@@ -163,9 +171,9 @@ void Call::RaiseFences(const Fences& fences) {
     }
     Count("fences", name);
     plan_.pending[name].insert(writes.begin(), writes.end());
-    const bool now = options_.at == At::kNow;
-    wait_->Discharge(name, now ? writes : std::set<WriteId>(), plan_.fenced[name]);
-    if (now) continue;
+    const bool later = IsLeftToReads(name);
+    wait_->Discharge(name, later ? std::set<WriteId>() : writes, plan_.fenced[name]);
+    if (!later) continue;
     for (const WriteId& each : writes) wait_->Settle({each, Status::kDeferred, 0, "", "", false});
   }
 }

@@ -44,6 +44,7 @@ class Call {
   /// Begins to ask primaries for their positions, all at once; how long to wait for them.
   Fences AskFences();
   [[nodiscard]] double FenceS() const;
+  [[nodiscard]] bool IsLeftToReads(const std::string& datastore) const;
   /// Waits for the positions that are there by now, in place of what was dropped.
   void RaiseFences(const Fences& fences);
   std::shared_ptr<Waiter> MakeWaiter(std::function<void()> notify, bool once);

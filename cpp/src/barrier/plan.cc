@@ -22,15 +22,19 @@ bool Any(const Stores& stores, Is is) {
   return std::any_of(stores.begin(), stores.end(), is);
 }
 
+/// Whether this store is a primary whose datastore has replicas that only reads see.
+bool IsBesideReads(const std::shared_ptr<Store>& looking, const std::string& datastore) {
+  if (looking == nullptr || looking->reads_from() == ReadsFrom::kReplica) return false;
+  return Any(registry::StoresOf(datastore), [](const auto& each) {
+    return each->reads_from() == ReadsFrom::kReplica && each->Floors() && !each->CanPoll();
+  });
+}
+
 /// The store to wait at now. A primary stands for replicas that cannot be polled only where a floor is left for their
 /// reads.
 std::shared_ptr<Store> LookingFor(const std::string& datastore, bool scoped) {
   auto looking = registry::Looking(datastore);
-  if (looking == nullptr || scoped || looking->reads_from() == ReadsFrom::kReplica) return looking;
-  const auto elsewhere = [](const auto& each) {
-    return each->reads_from() == ReadsFrom::kReplica && each->Floors() && !each->CanPoll();
-  };
-  return Any(registry::StoresOf(datastore), elsewhere) ? nullptr : looking;
+  return !scoped && IsBesideReads(looking, datastore) ? nullptr : looking;
 }
 
 /// None where writes of a datastore can be waited for, else their outcome.
@@ -108,6 +112,8 @@ void TellOfUnknownStores(const std::set<std::string>& names) {
              "a lineage depends on '" + name + "', which nothing here can wait for: it was let pass");
   }
 }
+
+bool IsSeenByReadsAlone(const std::string& datastore) { return IsBesideReads(registry::Looking(datastore), datastore); }
 
 Plan Planned(const Lineage& lineage, const BarrierOptions& options, bool off, double unix_s,
              const std::set<std::string>& own, bool scoped) {

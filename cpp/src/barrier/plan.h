@@ -23,6 +23,8 @@ struct Plan {
 Plan Planned(const Lineage& lineage, const BarrierOptions& options, bool off, double unix_s,
              const std::set<std::string>& own, bool scoped);
 
+/// Whether only reads see replicas of a datastore: of what could be asked there is but a primary.
+bool IsSeenByReadsAlone(const std::string& datastore);
 /// Outcomes of what `lineage` has of datastores for which this process has no store at all; `reported`: let pass.
 std::vector<Outcome> AbsentOf(const Lineage& lineage, const std::set<std::string>& own, bool reported);
 /// Counts and, once for each name, says datastores that are unknown here and were let pass.

@@ -63,6 +63,15 @@ class Memory final : public Store {
   };
 };
 
+/// A client of several replicas: only a read shows which one answers.
+class Pool final : public Store {
+ public:
+  explicit Pool(const std::string& datastore) : Store(datastore, ReadsFrom::kReplica) {}
+  [[nodiscard]] bool Floors() const override { return true; }
+  [[nodiscard]] bool CanPoll() const override { return false; }
+  std::unique_ptr<Endpoint> OpenEndpoint(double) override { throw Unreachable("nobody polls it"); }
+};
+
 class Faces : public testing::Test {
  protected:
   Faces() : store_(std::make_shared<Memory>("posts")) { Register(store_); }
@@ -205,6 +214,23 @@ TEST_F(Faces, DoNotWaitAgainForWhatACheckInTheirThreadTook) {
     store_->Close();  // Nobody checks any more.
   }
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::duration<double>(kTimeoutS / 2));
+}
+
+/// It shows all that was written, so that its answer would say nothing of the replicas: the read waits.
+TEST_F(Faces, AskNoPrimaryWhatOnlyReadsSee) {
+  const auto pool = std::make_shared<Pool>("posts");
+  Register(pool);
+  Reach();
+  {
+    const ScopeGuard request(*Options().lineage);
+    const BarrierResult result = Check();
+    ASSERT_EQ(result.outcomes.size(), 1U);
+    EXPECT_EQ(result.outcomes[0].status, Status::kDeferred);
+    EXPECT_EQ(store_->looks, 0);
+    EXPECT_TRUE(Barrier(Options()));
+    EXPECT_EQ(store_->looks, 1);
+  }
+  pool->Close();
 }
 
 TEST_F(Faces, LeaveChecksToAThreadThatMayTakeLonger) {

@@ -274,7 +274,7 @@ class PyMySQL(AsCalls, MySQL):
 class MySQLClient(AsCalls, MySQL):
     """mysqlclient, whose connections do not show which server they reach: a shim asks the replica.
 
-    Without it ``check()`` asks the primary, and leaves a floor for the reads of the replica.
+    Without it ``check()`` asks nobody, and leaves a floor for the reads of the replica.
     """
 
     def make(self) -> None:

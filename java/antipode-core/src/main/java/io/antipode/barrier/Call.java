@@ -152,14 +152,25 @@ final class Call {
       settled.add(mode == Mode.DRY_RUN ? outcome.withStatus(outcome.status(), "dry run") : outcome);
     }
     Map<String, Set<Dependency>> pending = plan.pending;
-    if (options.isAtRead()) {
-      pending
-          .values()
-          .forEach(
-              asked -> asked.forEach(each -> settled.add(Outcome.of(each, Status.DEFERRED, ""))));
-      pending = Map.of();
+    if (options.isAtRead() || isCheck) {
+      pending = new HashMap<>();
+      for (Map.Entry<String, Set<Dependency>> each : plan.pending.entrySet()) {
+        if (isLeftToReads(each.getKey())) {
+          each.getValue().forEach(asked -> settled.add(Outcome.of(asked, Status.DEFERRED, "")));
+        } else {
+          pending.put(each.getKey(), each.getValue());
+        }
+      }
     }
     return new Wait(pending, settled, plan.incomplete, policies, clock, timeout);
+  }
+
+  /**
+   * Returns whether its reads wait, and this call does not. A check asks no primary what a replica
+   * shows: it has all that was written.
+   */
+  private boolean isLeftToReads(String datastore) {
+    return options.isAtRead() || (isCheck && Shims.isSeenByReadsAlone(datastore));
   }
 
   Clock clock() {
@@ -236,8 +247,9 @@ final class Call {
           Counts.count("fences", datastore);
           plan.pending.computeIfAbsent(datastore, name -> new HashSet<>()).addAll(writes);
           Set<Incomplete> marks = plan.fenced.getOrDefault(datastore, Set.of());
-          wait.discharge(datastore, options.isAtRead() ? Set.of() : writes, marks);
-          if (options.isAtRead()) {
+          boolean isLater = isLeftToReads(datastore);
+          wait.discharge(datastore, isLater ? Set.of() : writes, marks);
+          if (isLater) {
             wait.defer(writes);
           }
         });

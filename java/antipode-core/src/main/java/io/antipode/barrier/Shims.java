@@ -131,6 +131,12 @@ public final class Shims {
             shim -> shim.readsFrom() == ReadsFrom.REPLICA && shim.holdsReads() && !shim.canPoll());
   }
 
+  /** Returns whether it has such replicas, and only a primary that could be asked for them. */
+  static boolean isSeenByReadsAlone(String datastore) {
+    @Nullable Shim looking = looking(datastore);
+    return looking != null && looking.readsFrom() != ReadsFrom.REPLICA && readsElsewhere(datastore);
+  }
+
   /** Returns what polls the server that a client reads from; null where another may be polled. */
   static @Nullable Watcher sharedWatcher(Shim client) {
     @Nullable Shim looking;
