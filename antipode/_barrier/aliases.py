@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 #: What a server says of the first position of a log that it has. Only `unknown_log` says that it
 #: does not have it; anything else is no answer.
 HAS_LOG = frozenset({Status.VISIBLE, Status.LOST})
-#: How often reads had stores asked for a name; names come from outside as well.
-_tries: dict[str, int] = {}
+#: How often reads of a datastore had stores asked for a name; names come from outside as well.
+_tries: dict[tuple[str, str], int] = {}
 _MOST_TRIES = 5
 _MOST_NAMES = 100
 
@@ -83,36 +83,55 @@ class Comparison:
         return found
 
 
-def tell_of_twins(strangers: Collection[Dependency], *, clock: Clock) -> None:
-    """Count and log those of *strangers*, of datastores unknown here, whose log a store here has.
+def unsearched(strangers: Iterable[Dependency], reader: str) -> list[WriteId]:
+    """Those of *strangers*, of datastores unknown here, to :func:`search` at a read of *reader*.
 
-    For reads, which wait for no answer: the stores are asked in the background, and again for the
-    next read where a client was closed meanwhile, a few times for each name.
+    A few times each: a client may be closed before it has answered.
     """
-    asked = [
+    found = [
         each
         for each in strangers
-        if isinstance(each, WriteId) and _tries.get(each.datastore, 0) < _MOST_TRIES
+        if isinstance(each, WriteId) and _tries.get((each.datastore, reader), 0) < _MOST_TRIES
     ]
-    if not asked or len(_tries) >= _MOST_NAMES:
-        return
-    for name in {each.datastore for each in asked}:
-        _tries[name] = _tries.get(name, 0) + 1
-    policies = Policies("return", "raise", "report", horizon_h=math.inf, hour=clock.hour())
-    found = Comparison(asked, policies=policies, clock=clock, timeout_s=LOOK_S)
+    if not found or len(_tries) >= _MOST_NAMES:
+        return []
+    for pair in {(each.datastore, reader) for each in found}:
+        _tries[pair] = _tries.get(pair, 0) + 1
+    return found
 
-    def tell() -> None:
+
+def search(
+    strangers: Collection[WriteId], reader: str, *, clock: Clock, tell: Callable[[Outcome], None]
+) -> None:
+    """Have stores asked in the background whether they have the logs of *strangers*.
+
+    Args:
+        strangers: of :func:`unsearched`.
+        reader: as there.
+        clock: of who reads.
+        tell: is called, from any thread, with an outcome whose cause names the store, once for
+            each datastore that has two names.
+    """
+    policies = Policies("return", "raise", "report", horizon_h=math.inf, hour=clock.hour())
+    found = Comparison(strangers, policies=policies, clock=clock, timeout_s=LOOK_S)
+
+    def answered() -> None:
         for outcome in found.outcomes():
-            name = outcome.write.datastore
-            if _tries[name] > _MOST_TRIES:  # Asked by another read as well, and said.
-                continue
-            _tries[name] = _MOST_TRIES + 1
-            count("two_names", name)
-            message = "a lineage depends on %r, and %s: one store has two names; spell it alike"
-            log_once("two_names", name, outcome.cause, message, name, outcome.cause)
+            pair = outcome.write.datastore, reader
+            if _tries[pair] <= _MOST_TRIES:  # Else another read asked as well, and was told.
+                _tries[pair] = _MOST_TRIES + 1
+                tell(outcome)
 
     if found:
-        found.waiter(tell).subscribe()
+        found.waiter(answered).subscribe()
+
+
+def tell_of_twin(outcome: Outcome) -> None:
+    """Count and log that a datastore of a lineage is a store of this process by another name."""
+    name = outcome.write.datastore
+    count("two_names", name)
+    message = "a lineage depends on %r, and %s: one store has two names; spell it alike"
+    log_once("two_names", name, outcome.cause, message, name, outcome.cause)
 
 
 def _stores() -> Iterator[Store]:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from antipode._lineage.unmet_errors import UnmetError
     from antipode._lineage.write_id import WriteId
     from antipode._request.scope import Scope
-    from antipode._runtime.clock import Clock
 
     from .automatic import AutomaticDemand
     from .served import StaleRead
@@ -70,7 +69,7 @@ def floor(
         raises = automatic.raises and automatic.flawed
         if automatic.wanted and not (demands and raises):
             demands.append(automatic)
-        flaw = _flaw(automatic, shim.clock) if reads else None
+        flaw = _flaw(automatic, shim) if reads else None
     if flaw is not None and raises and called is None:
         flaw.server = shim.server_name
         raise refused(flaw)
@@ -82,13 +81,15 @@ def floor(
     return None
 
 
-def _flaw(automatic: AutomaticDemand, clock: Clock) -> UnmetError | None:
+def _flaw(automatic: AutomaticDemand, shim: Store) -> UnmetError | None:
     """What no poll can show a read."""
     tell_of_unknown_stores(automatic.unknown)
     if automatic.unknown:
-        from .aliases import tell_of_twins  # As for a barrier: most processes never meet one.
+        from .aliases import search, tell_of_twin, unsearched  # Most processes never meet one.
 
-        tell_of_twins(automatic.strangers, clock=clock)
+        name = shim.datastore
+        if strangers := unsearched(automatic.strangers, name):
+            search(strangers, name, clock=shim.clock, tell=tell_of_twin)
     return automatic.flaw
 
 

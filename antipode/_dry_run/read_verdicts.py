@@ -8,7 +8,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from antipode._barrier.aliases import search, unsearched
 from antipode._barrier.automatic import chosen
+from antipode._barrier.plan import absent_of
 from antipode._lineage.lineage import exact_of
 from antipode._lineage.write_id import Promise
 from antipode._runtime.call_site import caller
@@ -23,6 +25,7 @@ from .staleness_check import running
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from antipode._lineage.outcomes import Outcome
     from antipode._lineage.write_id import Dependency
     from antipode._runtime.observers import Client, Request
 
@@ -84,6 +87,8 @@ class JudgedReads:
         if known.promises:
             exact += [each for each in known.promises if each.datastore == datastore]
         if not exact:
+            if not known.empty:
+                self._search(request, client)
             return
         if not declared:
             self._ask_role(request, client)
@@ -108,6 +113,22 @@ class JudgedReads:
             self._found(datastore, place, missed)
         if missed and not both:  # What one server takes to replicate is nothing.
             self._look_into(client, place, missed, number, test=test, request=request)
+
+    def _search(self, request: Request, client: Client) -> None:
+        """Have a lint where what the request depends on is in a store of here by another name."""
+        reader = client.datastore
+        strangers = unsearched(absent_of(request.known), reader)
+        if not strangers:
+            return
+        site, test = caller(), running_test()
+        place = self._places.of((site.f_code, site.f_lineno))
+
+        def tell(outcome: Outcome) -> None:
+            named = outcome.write.datastore
+            about = {"lint": "two-names", "datastore": named, "detail": outcome.cause}
+            self._put("lint", request, place, members(about), test=test)
+
+        search(strangers, reader, clock=client.clock, tell=tell)
 
     def _ask_role(self, request: Request, client: Client) -> None:
         """Have a lint where *client* reads from a replica that it does not say it reads from."""

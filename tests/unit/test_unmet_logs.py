@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 import antipode
@@ -9,8 +11,12 @@ from antipode import Lineage, WriteId
 from antipode.shim import Observation, floor
 from antipode.telemetry import Metric, metrics
 from antipode_testing import wait_until
+from tests.unit._dry_runs import lints
 from tests.unit._fake_server import FakeServer
 from tests.unit._floors import floor_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def said(caplog: pytest.LogCaptureFixture, datastore: str) -> list[str]:
@@ -76,3 +82,19 @@ def test_a_read_of_one_store_under_two_names_is_logged(caplog: pytest.LogCapture
     assert "'named-here' has its log: one store has two names; spell it alike" in line
     store.close()
     assert metrics()[counted] == before + 1
+
+
+def test_a_dry_run_finds_one_store_under_two_names(tmp_path: Path) -> None:
+    """Also of a process that only reads there: no write of it names the log."""
+    store = Unique("read-here", position=7)
+    store.floors = True
+    antipode.shim.register(store)
+    antipode.configure(mode="dry-run", dry_run_dir=tmp_path)
+    for _ in range(3):
+        with antipode.scope(Lineage([WriteId("written-there", "log", 7)])):
+            floor(store)
+    wait_until(lambda: lints(tmp_path), what="the answer", timeout_s=5)
+    store.close()
+    antipode.configure(mode="enforce")
+    said = "the store that is registered here as 'read-here' has its log"
+    assert lints(tmp_path) == [("two-names", "written-there", said)]
