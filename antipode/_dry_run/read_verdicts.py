@@ -6,7 +6,7 @@ The verdict is that of docs/spec/dry-run.md.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from antipode._barrier.aliases import search, unsearched
 from antipode._barrier.automatic import chosen
@@ -23,7 +23,7 @@ from .source_lines import running_test
 from .staleness_check import running
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from antipode._lineage.outcomes import Outcome
     from antipode._lineage.write_id import Dependency
@@ -72,6 +72,7 @@ class JudgedReads:
         self._evidence = evidence
         self._roles = roles
         self._told: set[tuple[str, Place]] = set()
+        self._observed: set[tuple[str, Place]] = set()
 
     def judge(self, request: Request, client: Client) -> None:
         """Judge a read that *client* is about to send, and write it down.
@@ -87,8 +88,7 @@ class JudgedReads:
         if known.promises:
             exact += [each for each in known.promises if each.datastore == datastore]
         if not exact:
-            if not known.empty:
-                self._search(request, client)
+            self._search(request, client)
             return
         if not declared:
             self._ask_role(request, client)
@@ -111,11 +111,23 @@ class JudgedReads:
         number = self._put("read", request, place, about, test=test)
         if verdict == "unguarded":
             self._found(datastore, place, missed)
-        if missed and not both:  # What one server takes to replicate is nothing.
-            self._look_into(client, place, missed, number, test=test, request=request)
+        if not both:  # What one server takes to replicate is nothing.
+            evidence = {"of": number} if test is None else {"test": test, "of": number}
+            wanted, of = (missed, evidence) if missed else (exact, None)
+            if number != UNWRITTEN and (missed or self._is_first(datastore, place)):
+                self._look_into(client, place, wanted, of, test=test, request=request)
+
+    def _is_first(self, datastore: str, place: Place) -> bool:
+        """Whether no guarded read of *datastore* at *place* was observed."""
+        if (datastore, place) in self._observed or len(self._observed) >= _MOST_TOLD:
+            return False
+        self._observed.add((datastore, place))
+        return True
 
     def _search(self, request: Request, client: Client) -> None:
         """Have a lint where what the request depends on is in a store of here by another name."""
+        if request.known.empty:
+            return
         reader = client.datastore
         strangers = unsearched(absent_of(request.known), reader)
         if not strangers:
@@ -161,22 +173,29 @@ class JudgedReads:
         self,
         client: Client,
         place: Place,
-        missed: Sequence[Dependency],
-        number: int,
+        wanted: Sequence[Dependency],
+        of: Mapping[str, Any] | None,
         *,
         test: str | None,
         request: Request,
     ) -> None:
-        """Find out how long the read of record *number* would have had to wait."""
-        datastore = client.datastore
-        seen = missed if client.promises else [w for w in missed if not isinstance(w, Promise)]
-        if number == UNWRITTEN or not seen:
+        """Find out how long a read would have had to wait, and whether its server can show that.
+
+        Args:
+            client: which reads.
+            place: where.
+            wanted: what it depends on.
+            of: what its evidence begins with; None for a guarded read, which has none.
+            test: which runs.
+            request: whose read it is.
+        """
+        datastore, since_s = client.datastore, client.clock.monotonic()
+        seen = wanted if client.promises else [w for w in wanted if not isinstance(w, Promise)]
+        if not seen:
             return
-        if not self._evidence.wants((datastore, place)):
+        if of is not None and not self._evidence.wants((datastore, place)):
             count("dry_run_evidence_dropped", datastore)
             return
-        of = {"of": number} if test is None else {"test": test, "of": number}
-        since_s = client.clock.monotonic()
 
         def tell(cause: str) -> None:
             about = {"lint": "unshowable", "datastore": datastore, "detail": cause}

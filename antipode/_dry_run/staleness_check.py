@@ -81,7 +81,7 @@ class Evidence:
         self,
         client: Client,
         writes: Collection[Dependency],
-        of: Mapping[str, Any],
+        of: Mapping[str, Any] | None,
         *,
         runner: Runner,
         since_s: float,
@@ -92,7 +92,7 @@ class Evidence:
         Args:
             client: which reads.
             writes: what it may miss.
-            of: the fields that its evidence begins with.
+            of: the fields that its evidence begins with; None where it leaves none.
             runner: who reads, as :func:`running`.
             since_s: when, by the client's clock.
             tell: is called with why the server cannot say whether it shows them.
@@ -155,7 +155,7 @@ class Look:
         datastore: str,
         watcher: Watcher,
         writes: Collection[Dependency],
-        of: Mapping[str, Any],
+        of: Mapping[str, Any] | None,
         *,
         since_s: float,
         tell: Callable[[str], object],
@@ -231,6 +231,8 @@ class Look:
             self._over = True
         self.looked.set()
         self._evidence.ended(self)
+        if self._of is None:
+            return
         waited = None if waited_s is None else round(waited_s, 6)
         self._evidence.put({**self._of, "confirmed": self._confirmed, "waited_s": waited})
 

@@ -15,7 +15,7 @@ from antipode._dry_run.staleness_check import BOUND_S, EAGER, MOST, MOST_OPEN
 from antipode.shim import floor, record_write
 from antipode.telemetry import Metric
 
-from ._dry_runs import LOG, fake, records, write
+from ._dry_runs import LOG, fake, lints, records, write
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -274,3 +274,19 @@ def test_end_of_the_dry_run_ends_them(folder: Path, replica: FakeStore) -> None:
     antipode.configure(mode="enforce")
     assert not replica.watcher._subscribers
     assert found(folder) == [(None, None)]
+
+
+@pytest.mark.parametrize("barriers", [0, 1])
+def test_a_server_that_cannot_show_it(folder: Path, replica: FakeStore, barriers: int) -> None:
+    """A lint, also where a barrier guards the read: it would not succeed. Nothing is confirmed."""
+    with antipode.scope():
+        record_write(write())
+        replica.set_status(write(), Status.UNKNOWN_LOG)
+        for _ in range(barriers):
+            antipode.barrier(timeout=1)
+        for _ in range(2):
+            floor(replica)
+    time_passes(replica)
+    assert {name for name, _, _ in lints(folder)} == {"unshowable"}
+    assert not any(confirmed for confirmed, _ in found(folder))
+    assert bool(found(folder)) is not bool(barriers)
