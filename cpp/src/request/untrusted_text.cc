@@ -4,7 +4,10 @@
 #include <cctype>
 #include <set>
 
+#include "antipode/scope.h"
+#include "request/open_writes.h"
 #include "runtime/clock.h"
+#include "runtime/dry_run.h"
 #include "runtime/observers.h"
 #include "runtime/settings.h"
 
@@ -80,7 +83,13 @@ Lineage Readable(std::string_view subject, std::string_view text) {
   return Lineage().Marked({about, "unreadable"});
 }
 
-std::string StoredText(const Lineage& lineage) { return LeavingText(lineage.WithoutNotes()); }
+std::string StoredText(const Lineage& lineage) {
+  if (const auto scope = CurrentScope()) {
+    TellOfUnsent(*scope);
+    if (const auto observer = DryRunNow()) observer->Leaves(*scope);
+  }
+  return LeavingText(lineage.WithoutNotes());
+}
 
 Lineage StoredLineage(std::string_view datastore, std::string_view text) {
   return Readable(datastore, text).WithoutNotes();

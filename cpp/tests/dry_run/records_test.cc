@@ -203,6 +203,23 @@ TEST(Lint, SaysOfAReadThatItHasNoScopeAndThrowsNothing) {
   EXPECT_EQ(LintsIn(recorded), (Lints{{"unscoped-read", "posts", ""}}));
 }
 
+TEST(Lint, SaysOfALineageThatIsStoredDuringAnOpenTransaction) {
+  const Recorded recorded;
+  const int connection = 0;
+  const auto before = Metrics()[{"sent_before_commit", "posts"}];
+  {
+    const ScopeGuard request;
+    StoredText(Current());
+    RecordUncommitted("posts", &connection, true);
+    StoredText(Current());
+    RecordUncommitted("posts", &connection, false);
+    StoredText(Current());
+  }
+  const auto now = Metrics()[{"sent_before_commit", "posts"}];
+  EXPECT_EQ(now, before + 1);
+  EXPECT_EQ(LintsIn(recorded), (Lints{{"in-transaction", "posts", ""}}));
+}
+
 TEST(Lint, SaysOfAReadAndABarrierThatTheyCannotSeeAnOpenTransaction) {
   const Recorded recorded;
   agent::VirtualClock clock;
