@@ -23,7 +23,8 @@ PATCHES = sorted((HERE / "java").glob("*.patch"))
 JAVA = ROOT / "java"
 #: Where a compiler puts what a module has, and what the tests of a module need of others.
 CLASSES, TESTS, NEEDED = "target/classes", "target/test-classes", "target/classpath"
-TESTS_S = 120
+#: Below the limit of a test, so that one that hangs is killed.
+TESTS_S = 90
 #: All is compiled first, which takes minutes where nothing is built.
 BUILD_S = 1800
 pytestmark = pytest.mark.skipif(
