@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from .drawn import Mutant, draw
-from .test_mutants import ROOT, copied
+from .test_mutants import ROOT
 
 #: What unit tests and vectors are to notice; `Tests:` of the patches are of these, too.
 VECTORS = ("test_scripts.py", "test_stores.py", "test_codec.py", "test_headers.py")
@@ -84,7 +84,8 @@ def main() -> int:
     chosen = draw(texts(), given.count, random.Random(given.seed))
     lines = []
     with tempfile.TemporaryDirectory() as folder:
-        checkout = copied(Path(folder) / "checkout")
+        checkout = Path(folder) / "checkout"  # Of what is committed: all that tests read is there.
+        subprocess.run(["git", "clone", "-q", "--shared", ROOT, checkout], check=True)
         if not chosen or not passes(checkout, tests_for(chosen[0][0])):
             print("nothing was drawn, or the copy fails without a mutant", flush=True)
             return 1
