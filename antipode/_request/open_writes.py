@@ -73,9 +73,9 @@ class OpenWrites:
         """The request is over: its transactions end by themselves."""
 
 
-#: By the identity of the connection or session. Each change is one operation of a dictionary:
-#: a garbage collection, which may end a transaction, could find a lock held.
-_open: dict[int, OpenTransaction] = {}
+#: All of the process, by the identity of the connection or session. Each change is one operation
+#: of a dictionary: a garbage collection, which may end a transaction, could find a lock held.
+OPEN: dict[int, OpenTransaction] = {}
 
 
 def wrote(scope: Attaches | None, datastore: str, who: object) -> None:
@@ -86,21 +86,16 @@ def wrote(scope: Attaches | None, datastore: str, who: object) -> None:
     held = scope.attached.get(OpenWrites)
     if held is not None and (mine := held.of.get(number)) is not None and not mine.is_over:
         return  # As for each statement after the first write.
-    found = _open.get(number)
+    found = OPEN.get(number)
     if found is None:
-        found = _open[number] = OpenTransaction(datastore, who)
+        found = OPEN[number] = OpenTransaction(datastore, who)
     scope.attach(OpenWrites, OpenWrites({number: found}))
 
 
 def ended(number: int) -> None:
     """The transaction of the connection or session with the identity *number* is over, if any."""
-    if _open and (found := _open.pop(number, None)) is not None:
+    if OPEN and (found := OPEN.pop(number, None)) is not None:
         found.is_over = True
-
-
-def any_open() -> bool:
-    """Whether any request of the process may have such a transaction."""
-    return bool(_open)
 
 
 def open_in(scope: Attaches) -> Iterator[tuple[int, OpenTransaction]]:
@@ -159,7 +154,7 @@ def _tell_of_unsent(datastore: str, here: str, there: str) -> None:
 
 def _after_fork() -> None:
     """The transactions are the parent's."""
-    for number in tuple(_open):
+    for number in tuple(OPEN):
         ended(number)
 
 

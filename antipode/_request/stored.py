@@ -9,7 +9,7 @@ from antipode._runtime.config import config
 
 from .context import scope_in
 from .lineage_text import encode_bounded, readable
-from .open_writes import any_open, open_in, tell_of_unsent
+from .open_writes import OPEN, open_in, tell_of_unsent
 
 
 def tell_of_stored(*, within: object = None) -> None:
@@ -18,7 +18,7 @@ def tell_of_stored(*, within: object = None) -> None:
     Args:
         within: the identity of the connection, or the datastore, whose transaction stores it.
     """
-    if not any_open() or (scope := scope_in()) is None or not scope.attached:
+    if not OPEN or (scope := scope_in()) is None or not scope.attached:
         return
     tell_of_unsent(scope, within=within)
     if (observer := observers.dry_run) is not None:
@@ -46,7 +46,7 @@ def stored_text(
     Raises:
         LineageTooLarge: *room* is too small for the mark itself.
     """
-    if tells:
+    if tells and OPEN:
         tell_of_stored(within=within)
     if lineage.unknown:
         lineage = without_notes(lineage)
