@@ -262,6 +262,8 @@ def timed(function: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, A
 
 def spent(seconds: float) -> None:
     """Record for how long the library's own code ran in a request, which is over."""
+    if not recording():
+        return  # The first request of a process is timed before anybody looks for an SDK.
     try:
         instruments().overheads.record(seconds)
     except Exception:  # noqa: BLE001 - telemetry never raises
