@@ -138,6 +138,7 @@ nightly: tests-need ## the rest: end-to-end, faults, fail-overs, Valkey, every P
 	@$(STEP) valkey tools/test_valkey.sh $(PY)
 	@$(STEP) programs $(MAKE) --no-print-directory programs ONLY=cancel STEPS=3000
 	@$(STEP) random-sessions $(MAKE) --no-print-directory programs ONLY=sessions STEPS=20000 SEED=$$(date +%Y%m%d)
+	@$(STEP) random-brokers $(MAKE) --no-print-directory programs ONLY=brokers STEPS=3000 SEED=$$(date +%Y%m%d)
 	@$(STEP) random-cpp $(MAKE) --no-print-directory programs ONLY=cpp STEPS=100000 SEED=$$(date +%Y%m%d)
 	@for preset in asan tsan; do ANTIPODE_AGENT_CPP=cpp/build/$$preset/antipode_agent \
 	  TSAN_OPTIONS="die_after_fork=0:suppressions=$(CURDIR)/cpp/tests/races.supp" LSAN_OPTIONS="suppressions=$(CURDIR)/cpp/tests/leaks.supp" \

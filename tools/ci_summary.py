@@ -43,6 +43,7 @@ WHY: Mapping[str, str] = {
     "programs": "random programs of each client, over real servers",
     "random-sessions": "the same, of many more sessions of each",
     "programs-java": "random programs of Java's clients, over real servers",
+    "random-brokers": "the same, of stomp.py over two brokers of ActiveMQ",
     "random-cpp": "the same, of C++'s clients, with forks, signals and exceptions",
     "random-cpp-asan": "memory, in these programs",
     "random-cpp-tsan": "races in these programs",

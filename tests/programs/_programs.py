@@ -9,6 +9,7 @@ from ._cancel import CLIENTS as CANCEL
 from ._cpp import CLIENTS as CPP
 from ._failovers import CLIENTS as FAILOVERS
 from ._java import CLIENTS as JAVA
+from ._sessions.clients import BROKERS
 from ._sessions.clients import CLIENTS as SESSIONS
 
 if TYPE_CHECKING:
@@ -22,10 +23,11 @@ PROGRAMS: Mapping[str, Mapping[str, Client]] = {
     "cpp": CPP,
     "java": JAVA,
     "sessions": SESSIONS,
+    "brokers": BROKERS,
     "failovers": FAILOVERS,
 }
 #: Those that run only where they are named: they take too long.
-NAMED: frozenset[str] = frozenset({"failovers", "java"})
+NAMED: frozenset[str] = frozenset({"brokers", "failovers", "java"})
 #: Which clients of a program CI plays, where not all: ``--clients ci``. The others are nightly.
 IN_CI: Mapping[str, frozenset[str]] = {
     "java": frozenset(

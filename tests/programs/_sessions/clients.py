@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from .activemq import StompPy
 from .asyncpg import Asyncpg
 from .django import Django
 from .dynamodb import AsyncDynamoDB, DynamoDB
@@ -40,3 +41,5 @@ CLIENTS: dict[str, Client] = {
     "pika": partial(sessions, Pika),
     "pymysql-mariadb": partial(sessions, PyMySQLMariaDB),
 }
+#: Those of a broker whose answers take a hundred times as long.
+BROKERS: dict[str, Client] = {"stomp.py": partial(sessions, StompPy)}
