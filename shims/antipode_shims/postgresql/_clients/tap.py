@@ -558,6 +558,7 @@ class Tap:
         if found & COMMITS and (wrote or self._named(self._reads) is not False):
             if self._before_open is None:
                 self._before_open = CommittedBefore(self.shim.datastore)
+            self._before_open.away = False
             self.shim.defer(self._before_open)
 
     def _settle_before(self, steps: Asking[None] | None) -> Asking[None]:
@@ -568,6 +569,9 @@ class Tap:
         if before is None:
             return
         try:
+            if before.away and not (yield from self.shim.ask_elsewhere()).by_functions:
+                before.settle(Lineage())
+                return
             found = yield from self.shim.found((yield SAMPLE)[0], exact=False, flushed=False)
         except (Refused, LsnError) as error:
             self.shim.say_unsampled(str(error))
@@ -636,8 +640,9 @@ class Tap:
         if answers:
             return self._ask_called()
         if self.shim.writes_away is not False:
-            self._before_open = self._before_open or CommittedBefore(self.shim.datastore)
-            self.shim.defer(self._before_open)
+            before = self._before_open or CommittedBefore(self.shim.datastore, away=True)
+            self._before_open = before
+            self.shim.defer(before)
         return None
 
     def _ask_called(self) -> Asking[None]:

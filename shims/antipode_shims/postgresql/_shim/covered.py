@@ -99,11 +99,15 @@ class CommittedBefore:
     """What one text committed before it left a transaction open, in which nothing can be asked.
 
     It is asked for when that transaction is over; a lineage that is used before is in doubt.
+
+    Attributes:
+        away: whether nothing but a function of dblink can have committed it.
     """
 
-    def __init__(self, datastore: str) -> None:
+    def __init__(self, datastore: str, *, away: bool = False) -> None:
         """In *datastore*."""
         self._datastore = datastore
+        self.away = away
         self._found: Unflushed | Lineage | None = None
 
     def settle(self, found: Unflushed | Lineage) -> None:
