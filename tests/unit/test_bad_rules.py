@@ -79,6 +79,7 @@ def test_nothing_is_connected_or_looked_up() -> None:
         ("s3", ["botocore"], "s3://eu-west-1"),
     ],
 )
+@pytest.mark.slow
 @pytest.mark.usefixtures("ended")
 def test_a_rule_for_a_store_whose_package_is_missing(
     store: str,

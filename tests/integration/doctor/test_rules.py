@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from antipode_testing import RedisTopology
 
 redis: Any = pytest.importorskip("redis")
-pytestmark = pytest.mark.store("redis")
+pytestmark = [pytest.mark.store("redis"), pytest.mark.slow]
 
 
 @pytest.fixture(autouse=True)

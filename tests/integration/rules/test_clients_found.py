@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from antipode_testing import MySQLTopology
 
 redis: Any = pytest.importorskip("redis")
-pytestmark = pytest.mark.usefixtures("covered")
+pytestmark = [pytest.mark.usefixtures("covered"), pytest.mark.slow]
 USER: dict[str, Any] = {"user": "app", "password": "app", "database": "app"}
 
 

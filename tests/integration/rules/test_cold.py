@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 pytest.importorskip("psycopg")
 pytest.importorskip("redis")
 pytest.importorskip("sqlalchemy")
+pytestmark = pytest.mark.slow
 
 
 def order(topology: PostgreSQLTopology) -> str:

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from antipode_testing import PostgreSQLTopology
 
 psycopg: Any = pytest.importorskip("psycopg")
-pytestmark = [pytest.mark.store("postgresql"), pytest.mark.usefixtures("covered")]
+pytestmark = [
+    pytest.mark.store("postgresql"),
+    pytest.mark.usefixtures("covered"),
+    pytest.mark.slow,
+]
 INSERT = "INSERT INTO returned DEFAULT VALUES RETURNING id"
 
 

@@ -21,7 +21,11 @@ pytest.importorskip("psycopg")
 asyncpg: Any = pytest.importorskip("asyncpg")
 psycopg2: Any = pytest.importorskip("psycopg2")
 pytest.importorskip("psycopg2.pool")
-pytestmark = [pytest.mark.store("postgresql"), pytest.mark.usefixtures("covered")]
+pytestmark = [
+    pytest.mark.store("postgresql"),
+    pytest.mark.usefixtures("covered"),
+    pytest.mark.slow,
+]
 INSERT = "INSERT INTO drivers DEFAULT VALUES"
 COUNT = "SELECT count(*) FROM drivers"
 

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     from antipode_testing import RedisTopology
 
 redis: Any = pytest.importorskip("redis")
-pytestmark = [pytest.mark.store("redis"), pytest.mark.usefixtures("covered")]
+pytestmark = [
+    pytest.mark.store("redis"),
+    pytest.mark.usefixtures("covered"),
+    pytest.mark.slow,
+]
 
 
 @pytest.fixture

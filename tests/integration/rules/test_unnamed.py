@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 redis = pytest.importorskip("redis")
 psycopg = pytest.importorskip("psycopg")
+pytestmark = pytest.mark.slow
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:

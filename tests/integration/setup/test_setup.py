@@ -23,6 +23,8 @@ for name in ("fastapi", "flask", "django", "aiohttp", "requests", "httpx"):
     pytest.importorskip(name)
 ROOT = Path(__file__).resolve().parents[3]
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def covered() -> Iterator[None]:
