@@ -126,7 +126,7 @@ def tell_of_unseen(what: str, scope: observers.Request, transaction: OpenTransac
     log_once("read_before_commit", datastore, (here, there), message, what, datastore, here, there)
 
 
-def tell_of_unsent(scope: Attaches, *, within: object = None) -> None:
+def tell_of_unsent(scope: Attaches, *, within: object = None) -> frozenset[str]:
     """Count, and once for each pair of places log, what leaves without the writes of *scope*.
 
     A message, a call, an answer, a value of another store: each transaction that is open counts
@@ -136,11 +136,17 @@ def tell_of_unsent(scope: Attaches, *, within: object = None) -> None:
         scope: whose lineage leaves.
         within: the identity of who has the transaction, or its datastore, that stores the lineage
             with the writes themselves.
+
+    Returns:
+        The datastores of which it was said now.
     """
+    told = set()
     for number, transaction in open_in(scope):
         if not transaction.left and within not in (number, transaction.datastore):
             transaction.left = True
+            told.add(transaction.datastore)
             _tell_of_unsent(transaction.datastore, call_site(), transaction.site)
+    return frozenset(told)
 
 
 def _tell_of_unsent(datastore: str, here: str, there: str) -> None:

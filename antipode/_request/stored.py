@@ -9,7 +9,7 @@ from antipode._runtime.config import config
 
 from .context import scope_in
 from .lineage_text import encode_bounded, readable
-from .open_writes import OPEN, open_in, tell_of_unsent
+from .open_writes import OPEN, tell_of_unsent
 
 
 def tell_of_stored(*, within: object = None) -> None:
@@ -20,10 +20,9 @@ def tell_of_stored(*, within: object = None) -> None:
     """
     if not OPEN or (scope := scope_in()) is None or not scope.attached:
         return
-    tell_of_unsent(scope, within=within)
-    if (observer := observers.dry_run) is not None:
-        others = {each.datastore for number, each in open_in(scope) if number != within} - {within}
-        observer.unsent(scope, others)
+    told = tell_of_unsent(scope, within=within)
+    if told and (observer := observers.dry_run) is not None:
+        observer.unsent(scope, told)
 
 
 @observers.own_time

@@ -79,9 +79,9 @@ void TellOfUnseen(const std::string& what, const Scope& scope, const OpenWrite& 
                "or read within that transaction");
 }
 
-void TellOfUnsent(const Scope& scope) {
+bool TellOfUnsent(const Scope& scope) {
   State& state = TheState();
-  if (state.size == 0 || scope.stopped()) return;
+  if (state.size == 0 || scope.stopped()) return false;
   std::set<std::string> unsent;
   {
     const std::lock_guard guard(state.lock);
@@ -97,6 +97,7 @@ void TellOfUnsent(const Scope& scope) {
              "a message, a call or an answer does not depend on what the same request wrote to '" + datastore +
                  "': its transaction is not committed yet, so the write has no position. Send it after the commit");
   }
+  return !unsent.empty();
 }
 
 }  // namespace antipode

@@ -22,7 +22,7 @@ std::vector<OpenWrite> OpenIn(const Scope& scope);
 /// Counts and, once for each datastore, says what cannot see the writes of a transaction: a `read` or `barrier`.
 void TellOfUnseen(const std::string& what, const Scope& scope, const OpenWrite& open);
 /// Counts each open transaction of a scope once, and says for each datastore once, when something leaves without what
-/// it wrote: a message, a call or an answer. The position of its writes does not exist yet.
-void TellOfUnsent(const Scope& scope);
+/// it wrote: a message, a call or an answer. The position of its writes does not exist yet. Whether it said so now.
+bool TellOfUnsent(const Scope& scope);
 
 }  // namespace antipode

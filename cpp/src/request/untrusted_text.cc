@@ -84,8 +84,8 @@ Lineage Readable(std::string_view subject, std::string_view text) {
 }
 
 std::string StoredText(const Lineage& lineage) {
-  if (const auto scope = CurrentScope()) {
-    TellOfUnsent(*scope);
+  const auto scope = CurrentScope();
+  if (scope && TellOfUnsent(*scope)) {
     if (const auto observer = DryRunNow()) observer->Leaves(*scope);
   }
   return LeavingText(lineage.WithoutNotes());

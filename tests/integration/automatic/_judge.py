@@ -219,7 +219,7 @@ class Judge:
     def _cancel(self, task: asyncio.Task[int]) -> None:
         self.counts["cancels"] += task.cancel()  # Some clients answer all the same.
 
-    def _note(self, datastore: str, code: str) -> None:
+    def _note(self, datastore: str, code: str, _server: object) -> None:
         """A read of somebody was counted as answered stale."""
         assert datastore == self._bench.datastore
         _served.get([]).append(code)
