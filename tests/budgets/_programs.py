@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 #: These need no server.
-IN_PROCESS = {"core", "grpc"}
+IN_PROCESS = {"core"}
 #: The others' servers take longer to start than all of their budgets to count.
 QUICK = {*IN_PROCESS, "redis"}
 #: After so long a program hangs.

@@ -25,7 +25,6 @@ LINES = {
         *("scope: empty", "scope: 3 entries", "scope: text of 3 entries"),
         *("encode: 3 entries", "decode: 3 entries"),
     ),
-    "grpc": ("gRPC: unary call, both sides",),
     "mongodb": ("libmongoc: insert", "libmongoc: update", "libmongoc: find"),
     "mysql": ("libmariadb: SELECT", "libmariadb: REPLACE", "libmariadb: transaction of 2 REPLACEs"),
     "rabbitmq": ("librabbitmq: publish",),

@@ -23,8 +23,6 @@ void Compare(const std::string& line, const Drivers& drivers, const Call& ours, 
 void InProcess(const std::string& line, const Call& call, const Drivers& drivers = {});
 
 void CountCore(const Words& words);
-/// A channel and a server, on a port of the system's choosing.
-void CountGrpc(const Words& words);
 /// The primary as `host:port`.
 void CountMongoDb(const Words& words);
 /// The primary as `host:port`, a user, the password and a database.

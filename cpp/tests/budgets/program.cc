@@ -8,9 +8,6 @@ int main(int count, char** given) {
   using namespace antipode::budgets;
   const std::map<std::string, void (*)(const Words&)> stores{
       {"core", CountCore},
-#ifdef ANTIPODE_GRPC
-      {"grpc", CountGrpc},
-#endif
 #ifdef ANTIPODE_MONGODB
       {"mongodb", CountMongoDb},
 #endif
