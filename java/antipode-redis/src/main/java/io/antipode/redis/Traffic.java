@@ -6,6 +6,7 @@ import io.antipode.barrier.Floor;
 import io.antipode.barrier.Moved;
 import io.antipode.barrier.Observation;
 import io.antipode.barrier.Places;
+import io.antipode.barrier.ReadsFrom;
 import io.antipode.barrier.StaleRead;
 import io.antipode.barrier.UnmetException;
 import io.antipode.barrier.UnreachableException;
@@ -182,7 +183,8 @@ final class Traffic<K, V> {
 
   /** Returns why a read of a request that was moved to the primary is made there, or null. */
   private @Nullable UnmetException staysFor(Kind kind, String name) {
-    boolean mayMove = isMovable(kind, name) && shim.primary() != null;
+    boolean isReplica = shim.readsFrom() == ReadsFrom.REPLICA;
+    boolean mayMove = isReplica && isMovable(kind, name) && shim.primary() != null;
     boolean isWanted = Settings.current().onStale() == OnStale.PRIMARY;
     return mayMove && isWanted ? Moved.cause(Scope.currentOrNull(), shim.datastore()) : null;
   }
