@@ -275,7 +275,7 @@ class StompPy(AsCalls, Bench):
 
     @step(2)
     async def receive(self, choose: random.Random) -> None:
-        """A message of a queue, in a scope of its own; acknowledged, or given back."""
+        """The messages of a queue, each in a scope of its own; unanswered, they come again."""
         self.whole()
         reader, heard = self._connected(self.topology.primary)
         try:
