@@ -19,6 +19,7 @@ from tests.budgets._file import Counted
 from tests.budgets._profile import difference, steady_calls
 from tests.budgets._wire import Wire, redis_commands
 from tests.conftest import antipode_threads
+from tools import sizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -137,6 +138,13 @@ def request_of(lineage: Lineage) -> Iterator[None]:
     wait_until(lambda: not antipode_threads(), what="watchers to end", timeout_s=5)
     with antipode.scope(lineage):
         yield
+
+
+@pytest.mark.store("redis")
+def test_the_walk_of_a_write_is_read() -> None:
+    """`python -m tools.sizes` sees a write of Redis enter the shim, the request and the lineage."""
+    entered = set(sizes.write_walk())
+    assert {"antipode_shims.redis._clients", "antipode._request", "antipode._lineage"} <= entered
 
 
 def barrier_and_read(client: redis.Redis) -> None:
