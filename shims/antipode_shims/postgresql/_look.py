@@ -65,10 +65,29 @@ SAMPLE = (
     " extract(epoch FROM pg_postmaster_start_time())::text AS started,"
     " current_setting('synchronous_commit') AS synchronous"
 )
+_WROTE = "SELECT {xid} AS xid, current_setting('synchronous_commit') AS synchronous"
+_XID = "pg_current_xact_id_if_assigned()"
 #: What is asked before it: whether the transaction wrote, and whether its commit is flushed.
-BEFORE_COMMIT = (
-    "SELECT pg_current_xact_id_if_assigned() AS xid,"
-    " current_setting('synchronous_commit') AS synchronous"
+BEFORE_COMMIT = _WROTE.format(xid=_XID)
+#: The same of one that seems to have changed temporary tables alone: without an id where it has.
+#: Its locks are kept until its end, but for those on most catalogs, of which the server counts the
+#: rows that were changed. Those that are named are changed where a table is made.
+BEFORE_TEMPORARY = _WROTE.format(
+    xid="CASE WHEN current_setting('track_counts') <> 'on'"
+    " OR EXISTS (SELECT FROM pg_locks l LEFT JOIN pg_class c ON c.oid = l.relation"
+    " WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation'"
+    " AND l.mode NOT IN ('AccessShareLock', 'RowShareLock')"
+    " AND c.relpersistence IS DISTINCT FROM 't')"
+    " OR EXISTS (SELECT FROM pg_class WHERE oid < 16384 AND relkind = 'r'"
+    " AND relname NOT IN ('pg_attrdef', 'pg_attribute', 'pg_class', 'pg_constraint', 'pg_depend',"
+    " 'pg_index', 'pg_namespace', 'pg_sequence', 'pg_shdepend', 'pg_statistic', 'pg_trigger',"
+    " 'pg_type') AND pg_stat_get_xact_tuples_inserted(oid) + pg_stat_get_xact_tuples_updated(oid)"
+    f" + pg_stat_get_xact_tuples_deleted(oid) > 0) THEN {_XID} END"
+)
+#: Whether this user may ask that.
+SEES_LOCKS = (
+    "SELECT has_table_privilege('pg_locks', 'select')"
+    " AND has_table_privilege('pg_class', 'select') AS may"
 )
 #: Whether whatever role runs them may be told by notices, which PL/pgSQL alone raises.
 NOTICES = (

@@ -17,7 +17,6 @@ import asyncpg
 
 from antipode_shims.postgresql._endpoint import backend_of
 from antipode_shims.postgresql._look import (
-    BEFORE_COMMIT,
     NOTICES,
     SAMPLE,
     Refused,
@@ -60,7 +59,7 @@ _TELLING = (
 #: In one packet: whether the transaction wrote, its commit, the position of that.
 _COMMITTING = "; ".join(
     [
-        _TELLING.format(head=_HEARD, sql=BEFORE_COMMIT),
+        _TELLING.format(head=_HEARD, sql="{before}"),
         "COMMIT",
         _TELLING.format(head=_HEARD, sql=SAMPLE),
     ]
@@ -115,7 +114,7 @@ class Observer:
         tap = connection._antipode  # noqa: SLF001
         heard = _hearing[connection] = []
         try:
-            await self.plain.query(_COMMITTING, *args, **options)
+            await self.plain.query(_COMMITTING.format(before=tap.before_commit), *args, **options)
         except _UNTOLD:
             tap.shim.notices = None
             raise
@@ -222,7 +221,7 @@ class Observer:
             self.apart = not tap.shim.notices
             if not self.apart:
                 return
-        tap.commit = commit_of(await connection._antipode_ask(BEFORE_COMMIT))  # noqa: SLF001
+        tap.commit = commit_of(await connection._antipode_ask(tap.before_commit))  # noqa: SLF001
 
     def _erred(self) -> None:
         """A call ended in an error, of the server's or of the client's own."""

@@ -16,7 +16,7 @@ from psycopg import generators, pq, sql
 
 from antipode_shims._sql.texts import text_of
 from antipode_shims.postgresql._endpoint import backend, refusal, rows_of
-from antipode_shims.postgresql._look import BEFORE_COMMIT, SAMPLE, Refused
+from antipode_shims.postgresql._look import SAMPLE, Refused
 
 from .holding import AsyncHolding, Call, Late, SyncHolding, clients_own
 from .tap import Commit, Session, commit_of
@@ -41,8 +41,6 @@ _SESSIONS = {
 _ACTIVE = pq.TransactionStatus.ACTIVE
 _FATAL = pq.ExecStatus.FATAL_ERROR
 _ON = b"on"
-#: In one packet: whether the transaction wrote, its commit, the position of that.
-_COMMITTING = f"{BEFORE_COMMIT}; COMMIT; {SAMPLE}".encode()
 #: The arguments with a statement's text, by the generators that send one.
 _TEXTS = {
     "_execute_gen": "query",
@@ -189,7 +187,8 @@ class Shared(Generic[RowT]):
     def _antipode_commit(self) -> Generator[Any, Any, Any]:
         tap = self._antipode
         self._check_connection_ok()
-        self.pgconn.send_query(_COMMITTING)
+        # In one packet: whether the transaction wrote, its commit, the position of that.
+        self.pgconn.send_query(f"{tap.before_commit}; COMMIT; {SAMPLE}".encode())
         results = yield from generators.execute(self.pgconn)
         if len(results) > 1:
             tap.commit = commit_of(rows_of(results[0]))
@@ -336,7 +335,7 @@ class SyncConnection(Shared[RowT], SyncHolding):
             try:
                 self._antipode_hold(call)
                 if self._antipode_asks_commit(call):
-                    tap.commit = commit_of(self._antipode_ask(BEFORE_COMMIT))
+                    tap.commit = commit_of(self._antipode_ask(tap.before_commit))
             except Refused as refused:
                 self._antipode_unsent(before)
                 raise clients_own(refused) from None
@@ -384,7 +383,7 @@ class AsyncConnection(Shared[RowT], AsyncHolding):
             try:
                 await self._antipode_hold(call)
                 if self._antipode_asks_commit(call):
-                    tap.commit = commit_of(await self._antipode_ask(BEFORE_COMMIT))
+                    tap.commit = commit_of(await self._antipode_ask(tap.before_commit))
             except Refused as refused:
                 self._antipode_unsent(before)
                 raise clients_own(refused) from None

@@ -21,7 +21,7 @@ from psycopg2 import extensions, sql
 from antipode import ConfigurationError
 from antipode_shims._sql.texts import text_of
 from antipode_shims.postgresql._endpoint import backend
-from antipode_shims.postgresql._look import BEFORE_COMMIT, SAMPLE, Refused
+from antipode_shims.postgresql._look import SAMPLE, Refused
 from antipode_shims.postgresql._statements import COMMITS_INSIDE
 
 from .holding import Call, Late, SyncHolding, clients_own
@@ -50,7 +50,7 @@ _BEFORE = "antipode.before"
 #: statements the client shows the last one's rows alone.
 _COMMITTING = (
     f"SELECT set_config('{_BEFORE}', concat_ws(' ', coalesce(q.xid::text, '-'), q.synchronous),"
-    f" false) FROM ({BEFORE_COMMIT}) AS q; COMMIT AND CHAIN;"
+    " false) FROM ({before}) AS q; COMMIT AND CHAIN;"
     f" SELECT q.*, current_setting('{_BEFORE}') AS before FROM ({SAMPLE}) AS q"
 )
 
@@ -117,7 +117,7 @@ class NativeConnection(SyncHolding):
         plain: Any = super()
         tap: Any = self._antipode
         try:
-            row = self._antipode_rows(_COMMITTING)[0]
+            row = self._antipode_rows(_COMMITTING.format(before=tap.before_commit))[0]
         except BaseException:
             # The server has; the client shall know, and nobody hear that there is no transaction.
             heard, self.notices = self.notices, []
@@ -206,7 +206,7 @@ class NativeConnection(SyncHolding):
         try:
             self._antipode_hold(call)
             if not commits and tap.commits_open(self._antipode_session()):
-                tap.commit = commit_of(self._antipode_ask(BEFORE_COMMIT))
+                tap.commit = commit_of(self._antipode_ask(tap.before_commit))
         except Refused as refused:
             self._antipode_unsent(before)
             raise clients_own(refused) from None

@@ -30,7 +30,16 @@ from antipode_shims._sql.own_logs import changes_rows
 from antipode_shims._sql.promises import Records
 from antipode_shims._sql.texts import LONGEST
 from antipode_shims.postgresql._elsewhere import TARGETS, sends_by_dblink
-from antipode_shims.postgresql._look import ISOLATION, SAMPLE, UNREAD, Refused, observation
+from antipode_shims.postgresql._look import (
+    BEFORE_COMMIT,
+    BEFORE_TEMPORARY,
+    ISOLATION,
+    SAMPLE,
+    SEES_LOCKS,
+    UNREAD,
+    Refused,
+    observation,
+)
 from antipode_shims.postgresql._position import LsnError
 from antipode_shims.postgresql._promises import records
 from antipode_shims.postgresql._shim.covered import CommittedBefore
@@ -55,6 +64,7 @@ from antipode_shims.postgresql._statements import (
 )
 
 from .known import MOST, NOTHING, Cursors, Known
+from .temporary import Temporary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -162,6 +172,7 @@ class Tap:
         #: The tables that the transaction changed, and whether any rows of them.
         self._targets: frozenset[str] = frozenset()
         self._changed = False
+        self._temporary = Temporary()
         self._known, self._known_s = NOTHING, 0.0
         self._sent = NOTHING
         self._server = ""
@@ -192,8 +203,10 @@ class Tap:
         self._begin(found, session, sql or "", piped=piped)
         if found & CALLS and session is not Session.IDLE:
             self._warn({sql or "": found})  # Nobody will ask what they are.
-        if found & WRITES and len(self._targets) < MOST:
-            self._targets |= TARGETS[sql or ""]
+        if found & WRITES:
+            self._temporary.note(sql or "", found)
+            if len(self._targets) < MOST:
+                self._targets |= TARGETS[sql or ""]
         if session is Session.FAILED and not (found & MANY and found & ENDS):
             return found, None  # It is refused, whatever it shows.
         if found & READS:
@@ -207,6 +220,7 @@ class Tap:
         self._alone = not (self.pending or piped)
         if not self.pending and session is Session.IDLE:
             self._targets, self._changed = frozenset(), False
+            self._temporary.begin()
         if not self.pending:
             self._before = session
             self.commit = None
@@ -327,6 +341,12 @@ class Tap:
         """Whether what is in flight is one statement that commits what may have written."""
         alone = self.pending & COMMITS and not self.pending & MANY
         return bool(alone) and session is Session.OPEN and not self.only_read
+
+    @property
+    def before_commit(self) -> str:
+        """What is asked before the open transaction is committed."""
+        is_temporary = self._temporary.alone and self.shim.sees_locks
+        return BEFORE_TEMPORARY if is_temporary else BEFORE_COMMIT
 
     @property
     def only_read(self) -> bool:
@@ -591,6 +611,8 @@ class Tap:
             commit, self.commit = self.commit, None
             if commit.wrote:
                 return self._sampled(commit)
+            if wrote & WRITES and self._temporary.alone:
+                wrote |= CALLS  # Without an id nothing shows what triggers may have sent away.
             return self._without_id(wrote) or self._learn(reads)
         inside = found & (COMMITS_INSIDE | MANY)
         over = before is not Session.OPEN or found & (COMMITS | TWO_PHASES) or inside
@@ -738,9 +760,15 @@ class Tap:
     def _sampled(self, commit: Commit) -> Asking[None]:
         if commit.sample is None:
             yield from self._ask(exact=True, covers=not commit.flushed)
-            return
+        else:
+            yield from self._take(commit.sample, flushed=commit.flushed)
+        if self._temporary.alone and self.shim.sees_locks is None:
+            with contextlib.suppress(Refused):
+                self.shim.sees_locks = (yield SEES_LOCKS)[0]["may"] == "t"
+
+    def _take(self, sample: Mapping[str, str | None], *, flushed: bool) -> Asking[None]:
         try:
-            yield from self.shim.sampled(commit.sample, exact=True, flushed=commit.flushed)
+            yield from self.shim.sampled(sample, exact=True, flushed=flushed)
             yield from self._ask_away()
         except (Refused, LsnError) as error:
             self.shim.unsampled(str(error))
@@ -752,5 +780,5 @@ def _may_define(sql: str) -> bool:
 
 
 def commit_of(rows: Rows) -> Commit:
-    """What the answer to `BEFORE_COMMIT` says of the commit after it."""
+    """What the answer to :attr:`Tap.before_commit` says of the commit after it."""
     return Commit(rows[0]["xid"] is not None, rows[0]["synchronous"] != "off")

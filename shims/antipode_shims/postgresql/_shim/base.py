@@ -66,6 +66,8 @@ class BasePostgreSQLShim(ServerShim):
             each connection leads to one, or the application states it.
         promises: whether its endpoints ask for promises.
         notices: whether the server may be asked by notices; None where that is not known.
+        sees_locks: whether the server says what a transaction holds locks on; None where that is
+            not known.
     """
 
     promises = True
@@ -104,6 +106,7 @@ class BasePostgreSQLShim(ServerShim):
         self.own_logs = own_logs(datastore, settings.where)
         self.pooled = ""
         self.notices: bool | None = None
+        self.sees_locks: bool | None = None
         self._logs: dict[str, Log] = {}
         self._flush_seen: dict[str, int] = {}
         self._rights: str | None = None
