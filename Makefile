@@ -136,6 +136,7 @@ nightly: tests-need ## the rest: end-to-end, faults, fail-overs, Valkey, every P
 	@$(STEP) differential-java $(PY) -m tests.differential java --sequences 100000
 	@$(STEP) differential-cpp $(PY) -m tests.differential cpp --sequences 100000
 	@$(STEP) valkey tools/test_valkey.sh $(PY)
+	@$(STEP) old-libpq tools/test_old_libpq.sh $(PY)
 	@$(STEP) programs $(MAKE) --no-print-directory programs ONLY=cancel STEPS=3000
 	@$(STEP) random-sessions $(MAKE) --no-print-directory programs ONLY=sessions STEPS=20000 SEED=$$(date +%Y%m%d)
 	@$(STEP) random-brokers $(MAKE) --no-print-directory programs ONLY=brokers STEPS=3000 SEED=$$(date +%Y%m%d)
