@@ -68,6 +68,7 @@ WHY: Mapping[str, str] = {
     "differential-java": "requests that Python and Java answer differently",
     "differential-cpp": "the same, of C++",
     "valkey": "Valkey in the place of Redis",
+    "old-libpq": "psycopg over a libpq that has no pipelines",
     "driver-suites": "the drivers' own tests, instrumented",
     "newer": "clients that have a newer release",
 }

@@ -3,18 +3,20 @@
 Builds sdists and wheels, copies the tests to a folder without the packages, and runs them there in
 one fresh virtual environment per interpreter. The scope and propagation tests run again over older
 OpenTelemetry releases; over the oldest of all that pyproject.toml admits, everything does. CI runs
-the quick tests on two Pythons.
+the quick tests on two Pythons. What asyncio does with a cancellation differs between Pythons: the
+random cancellations run on each but the one that runs this, in CI on the first such.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shutil
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tools.interpreters import Interpreter, find_interpreters
@@ -43,18 +45,22 @@ SUITES = ("tests/unit", "tests/conformance")
 # The first needs extras that `test` does not have; the second runs the tests of other languages.
 NOT_OF_THE_WHEEL = ("tests/unit/benchmarks", "tests/conformance/test_native.py")
 PROPAGATION_FILES = re.compile(r"scope|propagat|baggage|handle|instrument|fork|telemetry")
+# What they need beside the extra `test`.
+OF_CANCELLATIONS = "aiobotocore,asyncpg"
+CANCELLATIONS = ("-m", "tests.programs", "--only", "cancel", "--steps", "300", "--jobs", "2")
 INSTALL_LIMIT_S = 600
 TESTS_LIMIT_S = 900
 
 
 @dataclass(frozen=True)
 class Environment:
-    """One virtual environment: its interpreter, what it pins, and the tests it runs."""
+    """One virtual environment: its interpreter, what it pins, its tests, whether it cancels."""
 
     name: str
     interpreter: Interpreter
     pins: tuple[str, ...]
     tests: tuple[str, ...]
+    cancels: bool = False
 
 
 class CommandFailedError(RuntimeError):
@@ -91,7 +97,10 @@ def propagation_tests(tree: Path) -> tuple[str, ...]:
 def plan(interpreters: list[Interpreter], tree: Path) -> list[Environment]:
     """Every interpreter with the newest OpenTelemetry, then the older releases on one of them."""
     suites = tuple(suite for suite in SUITES if (tree / suite).is_dir())
-    environments = [Environment(f"py{i.minor}", i, (), suites) for i in interpreters]
+    this = "{}.{}".format(*sys.version_info)
+    environments = [
+        Environment(f"py{i.minor}", i, (), suites, cancels=i.minor != this) for i in interpreters
+    ]
     about_otel = propagation_tests(tree)
     first = interpreters[0]
     environments.append(Environment("oldest", first, oldest_pins(), suites))
@@ -99,6 +108,14 @@ def plan(interpreters: list[Interpreter], tree: Path) -> list[Environment]:
         pins = (f"opentelemetry-api=={release}", f"opentelemetry-sdk=={release}")
         environments.append(Environment(f"otel{release}", first, pins, about_otel))
     return environments
+
+
+def ends_of(environments: list[Environment], interpreters: list[Interpreter]) -> list[Environment]:
+    """Those of the oldest and the newest Python, of which one cancels."""
+    names = {f"py{interpreters[0].minor}", f"py{interpreters[-1].minor}"}
+    ends = [each for each in environments if each.name in names]
+    first = next((each for each in ends if each.cancels), None)
+    return [replace(each, cancels=each is first) for each in ends]
 
 
 def build_wheels() -> tuple[Path, Path]:
@@ -169,6 +186,10 @@ def run_environment(
     options += [f"--tier={tier}"] if tier else []
     pytest = [python, "-m", "pytest", *options, *environment.tests]
     said = run_logged(pytest, tree, log, TESTS_LIMIT_S)
+    if environment.cancels:
+        more = ["aio-pika", f"{library}[{OF_CANCELLATIONS}]"]
+        run_logged([*pip, *constraints, *more], WORK, log, INSTALL_LIMIT_S)
+        run_logged([python, *CANCELLATIONS], tree, log, TESTS_LIMIT_S)
     return said.strip().splitlines()[-1]
 
 
@@ -196,16 +217,19 @@ def main() -> int:
         print("error: no complete Python of 3.10 or later", file=sys.stderr)
         return 1
     tree = copy_tree()
-    names = arguments.names
-    if arguments.ends:
-        names = [f"py{interpreters[0].minor}", f"py{interpreters[-1].minor}"]
-    chosen = [e for e in plan(interpreters, tree) if not names or e.name in names]
+    environments = plan(interpreters, tree)
+    chosen = (
+        ends_of(environments, interpreters)
+        if arguments.ends
+        else [e for e in environments if not arguments.names or e.name in arguments.names]
+    )
     if arguments.list:
         for environment in chosen:
             print(
                 f"{environment.name:12} {environment.interpreter.path} {' '.join(environment.pins)}"
             )
         return 0
+    os.environ["PATH"] += f":/usr/sbin:/sbin:{ROOT / '.stores' / 'bin'}"
     (WORK / "build.log").unlink(missing_ok=True)
     try:
         wheels = build_wheels()

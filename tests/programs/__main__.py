@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
 
-from ._programs import IN_CI, NAMED, PROGRAMS, run
+from ._programs import IN_CI, NAMED, PROGRAMS, clients_of, run
 
 #: What a shell says of a program that was interrupted.
 INTERRUPTED = 130
@@ -34,7 +34,7 @@ def main() -> int:
     wanted = [
         (name, client)
         for name in names
-        for client in PROGRAMS[name]
+        for client in clients_of(name)
         if _is_wanted(name, client, given.clients)
     ]
     print(f"Python {platform.python_version()}", flush=True)
@@ -49,7 +49,7 @@ def main() -> int:
 
 def _is_wanted(name: str, client: str, clients: str) -> bool:
     if clients == "ci":
-        return client in IN_CI.get(name, PROGRAMS[name])
+        return client in IN_CI.get(name, clients_of(name))
     return not clients or client in clients.split(",")
 
 
