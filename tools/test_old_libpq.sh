@@ -12,6 +12,6 @@ export LD_LIBRARY_PATH="$folder:$folder/psycopg2_binary.libs" PSYCOPG_IMPL=pytho
 "$1" -c 'import psycopg; assert not psycopg.capabilities.has_pipeline(), psycopg.pq.version()'
 tests=tests/integration/postgresql
 PATH="$PATH:/usr/sbin" ANTIPODE_REQUIRE_STORES=postgresql "$1" -m pytest -q -k "psycopg and not psycopg2 and not pipe" \
-    $tests/test_psycopg.py $tests/test_commits_inside.py $tests/test_mode_off.py $tests/test_temporary.py \
+    $tests/test_psycopg.py $tests/test_commits_inside.py $tests/test_as_plain.py $tests/test_temporary.py \
     $tests/test_transactions_that_read.py $tests/test_unsent.py
 "$1" -m tests.programs --only sessions --clients psycopg,psycopg-async --steps 300

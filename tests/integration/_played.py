@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+#: The modes in which a session is compared with the plain client's, and whether it is in a scope.
+MODES = (("off", True), ("off", False), ("enforce", True))
+
 
 class Session(Protocol):
     """A connection of one client.

@@ -10,7 +10,7 @@ import pytest
 import antipode
 from tests.integration._errors import error_of
 from tests.integration.mysql._clients import NOTES, TIMEOUT_S, Sql, run
-from tests.integration.mysql.test_mode_off import session_of
+from tests.integration.mysql.test_as_plain import session_of
 
 if TYPE_CHECKING:
     from antipode import Lineage

@@ -1,4 +1,4 @@
-"""``mode="off"``: no reply, error or message differs from the plain client's, but for headers."""
+"""No reply, error or message differs from the plain client's, but for headers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pika import BasicProperties
 import antipode
 from antipode_shims import rabbitmq
 from antipode_testing import wait_until
-from tests.integration._played import played
+from tests.integration._played import MODES, played
 from tests.integration.rabbitmq._bench import TIMEOUT_S
 
 if TYPE_CHECKING:
@@ -87,10 +87,12 @@ class OneChannel:
 
 
 @pytest.mark.parametrize("confirms", [True, False])
-@pytest.mark.parametrize("scoped", [True, False])
-def test_a_channel_is_the_plain_one(bench: Bench, *, confirms: bool, scoped: bool) -> None:
+@pytest.mark.parametrize(("mode", "scoped"), MODES)
+def test_a_channel_is_the_plain_one(
+    bench: Bench, mode: Any, *, confirms: bool, scoped: bool
+) -> None:
     """Every step ends as it does without the library, and leaves as many messages."""
-    antipode.configure(mode="off")
+    antipode.configure(mode=mode)
     scripts = []
     for instrumented in (False, True):
         observer = bench.channel()
@@ -206,12 +208,12 @@ class OneAioChannel:
 
 
 @pytest.mark.parametrize("confirms", [True, False])
-@pytest.mark.parametrize("scoped", [True, False])
+@pytest.mark.parametrize(("mode", "scoped"), MODES)
 def test_a_channel_of_aio_pika_is_the_plain_one(
-    bench: Bench, *, confirms: bool, scoped: bool
+    bench: Bench, mode: Any, *, confirms: bool, scoped: bool
 ) -> None:
     """The same, with confirms and without."""
-    antipode.configure(mode="off")
+    antipode.configure(mode=mode)
     scripts = []
     for instrumented in (False, True):
         observer = bench.channel()

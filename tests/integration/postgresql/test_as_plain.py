@@ -1,4 +1,4 @@
-"""``mode="off"``: no result, error, notice or committed row differs from the plain client's."""
+"""No result, error, notice or committed row differs from the plain client's, whatever the mode."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 import antipode
 from antipode_shims import postgresql
-from tests.integration._played import played
+from tests.integration._played import MODES, played
 from tests.integration.postgresql._clients import DATASTORE
 
 if TYPE_CHECKING:
@@ -34,6 +34,19 @@ STEPS = (
     *("BEGIN ISOLATION LEVEL REPEATABLE READ", COUNT, "UPDATE posts SET body = 'y'", "COMMIT"),
     *("DO $$ BEGIN RAISE NOTICE 'said'; INSERT INTO posts VALUES (8, ''); END $$", COUNT),
     *("BEGIN READ ONLY", INSERT.format(9), "COMMIT", COUNT),
+    *("SELECT * FROM no_such_table", "SELECT no_such_column FROM posts", "SELECT no_such()"),
+    *("SELECT 'x'::int", "SELECT 2147483647 + 1", "SELECT pg_read_file('x')", "SELECT ''::json"),
+    *("SELECT id FROM posts WHERE id = (SELECT 1 UNION SELECT 2)", "SELECT ARRAY[1] || '{x}'"),
+    *("INSERT INTO posts VALUES (NULL, '')", "INSERT INTO posts VALUES (13, '', '')"),
+    *("DO $$ BEGIN RAISE EXCEPTION 'mine' USING ERRCODE = 'AP001', HINT = 'so'; END $$",),
+    *(
+        "CALL no_such()",
+        "SET no_such = 1",
+        "VACUUM; SELECT 1",
+        "COPY posts TO '/x'",
+        "FETCH 1 FROM c",
+    ),
+    *("BEGIN", "DO $$ BEGIN RAISE WARNING 'w'; END $$", "RELEASE s", COUNT, "ROLLBACK", COUNT),
 )
 #: The same by the calls of a client that begins transactions by itself.
 MANUAL = (
@@ -172,12 +185,12 @@ class Asyncpg:
 
 
 @pytest.mark.parametrize("client", [Psycopg, AsyncPsycopg, Psycopg2, Asyncpg])
-@pytest.mark.parametrize("scoped", [True, False])
+@pytest.mark.parametrize(("mode", "scoped"), MODES)
 def test_a_session_is_the_plain_one(
-    clients: Clients, client: Callable[..., Any], *, scoped: bool
+    clients: Clients, client: Callable[..., Any], mode: Any, *, scoped: bool
 ) -> None:
     """Every step of a session ends as it does without the library, and commits what it does."""
-    antipode.configure(mode="off")
+    antipode.configure(mode=mode)
     observer = clients.plain(autocommit=True)
     scripts = []
     for instrumented in (False, True):

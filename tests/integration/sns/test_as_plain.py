@@ -1,4 +1,4 @@
-"""``mode="off"``: no reply, error or message differs from the plain one, but for attributes."""
+"""No reply, error or message differs from the plain one, but for attributes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError, ParamValidationError
 
 import antipode
 from antipode_testing import wait_until
-from tests.integration._played import played
+from tests.integration._played import MODES, played
 from tests.integration.sns._regions import attributes
 
 if TYPE_CHECKING:
@@ -129,10 +129,12 @@ class OnePair:
         self.sqs.close()
 
 
-@pytest.mark.parametrize("scoped", [True, False])
-def test_a_session_is_the_plain_one(regions: Regions, topic: Any, *, scoped: bool) -> None:
+@pytest.mark.parametrize(("mode", "scoped"), MODES)
+def test_a_session_is_the_plain_one(
+    regions: Regions, topic: Any, mode: Any, *, scoped: bool
+) -> None:
     """Every step ends as it does without the library, and the same messages come."""
-    antipode.configure(mode="off")
+    antipode.configure(mode=mode)
     scripts = []
     for instrumented in (False, True):
         make = regions.instrumented if instrumented else regions.plain

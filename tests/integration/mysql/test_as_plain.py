@@ -1,4 +1,4 @@
-"""``mode="off"``: no result, error or committed row differs from the plain client's."""
+"""No result, error or committed row differs from the plain client's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 import antipode
 from antipode_shims import mysql
-from tests.integration._played import played
+from tests.integration._played import MODES, played
 from tests.integration.mysql._clients import NOTES, TRACK, Sql
 
 if TYPE_CHECKING:
@@ -99,10 +99,10 @@ def session_of(client: str, sql: Sql, *, instrumented: bool) -> Session:
 
 
 @pytest.mark.parametrize("client", ["PyMySQL", "mysqlclient", "aiomysql"])
-@pytest.mark.parametrize("scoped", [True, False])
-def test_a_session_is_the_plain_one(sql: Sql, client: str, *, scoped: bool) -> None:
+@pytest.mark.parametrize(("mode", "scoped"), MODES)
+def test_a_session_is_the_plain_one(sql: Sql, client: str, mode: Any, *, scoped: bool) -> None:
     """Every step of a session ends as it does without the library, and commits what it does."""
-    antipode.configure(mode="off")
+    antipode.configure(mode=mode)
     observer = Direct(sql.plain(), instrumented=False)
     scripts = []
     for instrumented in (False, True):

@@ -1,4 +1,4 @@
-"""``mode="off"``: no reply, error or item differs from the plain client's, but for the stamp."""
+"""No reply, error or item differs from the plain client's, but for the stamp."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError, ParamValidationError
 
 import antipode
-from tests.integration._played import played
+from tests.integration._played import MODES, played
 from tests.integration.dynamodb._regions import POSTS, item
 
 if TYPE_CHECKING:
@@ -77,10 +77,10 @@ class OneClient:
         self.client.close()
 
 
-@pytest.mark.parametrize("scoped", [True, False])
-def test_a_session_is_the_plain_one(regions: Regions, *, scoped: bool) -> None:
+@pytest.mark.parametrize(("mode", "scoped"), MODES)
+def test_a_session_is_the_plain_one(regions: Regions, mode: Any, *, scoped: bool) -> None:
     """Every step ends as it does without the library, and leaves the item that it does."""
-    antipode.configure(mode="off")
+    antipode.configure(mode=mode)
     observer = regions.client(regions.home)
 
     def stored() -> Any:

@@ -1,4 +1,4 @@
-"""``mode="off"``: no reply, error or object differs from the plain client's, but for metadata."""
+"""No reply, error or object differs from the plain client's, but for metadata."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from botocore.exceptions import ClientError, ParamValidationError
 
 import antipode
-from tests.integration._played import played
+from tests.integration._played import MODES, played
 from tests.integration.s3._regions import POSTS
 
 if TYPE_CHECKING:
@@ -109,11 +109,13 @@ def stored(observer: Any) -> Any:
     return found["Body"].read(), own
 
 
-@pytest.mark.parametrize("scoped", [True, False])
+@pytest.mark.parametrize(("mode", "scoped"), MODES)
 @pytest.mark.parametrize("asynchronous", [False, True])
-def test_a_session_is_the_plain_one(regions: Regions, *, scoped: bool, asynchronous: bool) -> None:
+def test_a_session_is_the_plain_one(
+    regions: Regions, mode: Any, *, scoped: bool, asynchronous: bool
+) -> None:
     """Every step ends as it does without the library, and leaves the object that it does."""
-    antipode.configure(mode="off")
+    antipode.configure(mode=mode)
     observer = regions.client(regions.home)
     scripts = []
     for instrumented in (False, True):

@@ -1,4 +1,4 @@
-"""``mode="off"``: no reply, error or written key differs from the plain client's."""
+"""No reply, error or written key differs from the plain client's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 import antipode
 from antipode_shims import redis
-from tests.integration._played import played
+from tests.integration._played import MODES, played
 from tests.integration.redis._clients import async_client
 
 if TYPE_CHECKING:
@@ -84,10 +84,12 @@ def transacted(client: Any, *, fails: bool) -> Any:
     return found
 
 
-@pytest.mark.parametrize("scoped", [True, False])
-def test_a_session_is_the_plain_one(make: Callable[..., Any], plain: Any, *, scoped: bool) -> None:
+@pytest.mark.parametrize(("mode", "scoped"), MODES)
+def test_a_session_is_the_plain_one(
+    make: Callable[..., Any], plain: Any, mode: Any, *, scoped: bool
+) -> None:
     """Every step of a session ends as it does without the library, and writes what it does."""
-    antipode.configure(mode="off")
+    antipode.configure(mode=mode)
     scripts = []
     for is_plain in (True, False):
         plain.flushall()
@@ -103,10 +105,12 @@ def test_a_session_is_the_plain_one(make: Callable[..., Any], plain: Any, *, sco
         assert ours == before
 
 
-@pytest.mark.parametrize("scoped", [True, False])
-def test_an_asyncio_session_is_the_plain_one(proxy: LagProxy, plain: Any, *, scoped: bool) -> None:
+@pytest.mark.parametrize(("mode", "scoped"), MODES)
+def test_an_asyncio_session_is_the_plain_one(
+    proxy: LagProxy, plain: Any, mode: Any, *, scoped: bool
+) -> None:
     """The same of the asyncio client."""
-    antipode.configure(mode="off")
+    antipode.configure(mode=mode)
     scripts = []
     for is_plain in (True, False):
         plain.flushall()

@@ -1,4 +1,4 @@
-"""``mode="off"``: no result, error, transaction or document differs from the plain client's."""
+"""No result, error, transaction or document differs from the plain client's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pymongo.errors import PyMongoError
 
 import antipode
 from antipode_shims.mongodb import instrument_client, uninstrument_client
-from tests.integration._played import played
+from tests.integration._played import MODES, played
 from tests.integration.mongodb._clients import DB, arguments, client, plain_client
 
 if TYPE_CHECKING:
@@ -116,10 +116,12 @@ class OneAsyncSession(OneSession):
         self.loop.run_until_complete(self.session.end_session())
 
 
-@pytest.mark.parametrize("scoped", [True, False])
-def test_a_session_is_the_plain_one(antipode_mongodb: MongoDBTopology, *, scoped: bool) -> None:
+@pytest.mark.parametrize(("mode", "scoped"), MODES)
+def test_a_session_is_the_plain_one(
+    antipode_mongodb: MongoDBTopology, mode: Any, *, scoped: bool
+) -> None:
     """Every step of a session ends as it does without the library, and writes what it does."""
-    antipode.configure(mode="off")
+    antipode.configure(mode=mode)
     scripts = []
     with plain_client(antipode_mongodb.primary) as observer:
 
@@ -136,12 +138,12 @@ def test_a_session_is_the_plain_one(antipode_mongodb: MongoDBTopology, *, scoped
         assert ours == plain
 
 
-@pytest.mark.parametrize("scoped", [True, False])
+@pytest.mark.parametrize(("mode", "scoped"), MODES)
 def test_an_asyncio_session_is_the_plain_one(
-    antipode_mongodb: MongoDBTopology, *, scoped: bool
+    antipode_mongodb: MongoDBTopology, mode: Any, *, scoped: bool
 ) -> None:
     """The same of the asyncio client."""
-    antipode.configure(mode="off")
+    antipode.configure(mode=mode)
     scripts = []
     with plain_client(antipode_mongodb.primary) as observer:
 
