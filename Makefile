@@ -110,9 +110,10 @@ nightly bench: STORES += seaweedfs
 # A step that failed does not end it; what failed stands in build/nightly/failed.md at the end.
 nightly: export ANTIPODE_KEEP_GOING := 1
 
-nightly: tests-need ## the rest: end-to-end, faults, fail-overs, Valkey, every Python and OpenTelemetry, load, containers (hours)
+nightly: tests-need $(VENV)/.with-docs ## the rest: end-to-end, faults, fail-overs, Valkey, every Python and OpenTelemetry, load, containers (hours)
 	@rm -rf $(BUILD)/ci
 	@tools/fetch_debian.sh .stores prometheus
+	@$(STEP) chromium bash -c "command -v chromium || tools/apt_install.sh chromium"
 	@tools/fetch_elasticmq.sh .stores
 	@STORES="$(STORES)" $(STEP) pytest-nightly tools/run_tests.sh $(PY) nightly $(PYTEST_ARGS)
 	@$(STEP) cpp-tsan tools/build_cpp.sh tsan

@@ -67,6 +67,7 @@ WHY: Mapping[str, str] = {
     "fuzz-java": "texts that Java decodes, threads at its scopes",
     "differential-java": "requests that Python and Java answer differently",
     "differential-cpp": "the same, of C++",
+    "chromium": "the browser that measures the pages",
     "valkey": "Valkey in the place of Redis",
     "old-libpq": "psycopg over a libpq that has no pipelines",
     "driver-suites": "the drivers' own tests, instrumented",

@@ -1,4 +1,4 @@
-"""Write into README's table of stores what each language has: ``python -m tools.store_table``.
+"""Write into the start page what each language has of a store: ``python -m tools.store_table``.
 
 A language has a shim where its part of the tree holds one. The other columns are written by hand.
 """
@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-README = ROOT / "README.md"
+PAGE = ROOT / "docs" / "index.md"
 #: Where the shim of a store is, and what a program names to use it.
 SHIMS = {
     "Python": ("shims/antipode_shims/{}", "`antipode_shims.{}`"),
@@ -29,7 +29,7 @@ def _row(cells: list[str]) -> str:
 
 
 def with_languages(text: str) -> str:
-    """*text* of the README, with the columns of languages as the tree has them."""
+    """*text* of the page, with the columns of languages as the tree has them."""
     lines = text.split("\n")
     head = next(at for at, line in enumerate(lines) if _cells(line)[: len(HEAD)] == list(HEAD))
     at = head + 2
@@ -37,7 +37,7 @@ def with_languages(text: str) -> str:
         cells = _cells(lines[at])
         named = _ROW.fullmatch(cells[1])
         if named is None:
-            msg = f"README: no shim of Python is named in the row {cells[0]!r}"
+            msg = f"the table of stores: no shim of Python is named in the row {cells[0]!r}"
             raise ValueError(msg)
         store = named[1]
         cells[1 : len(HEAD)] = [
@@ -50,8 +50,8 @@ def with_languages(text: str) -> str:
 
 
 def main() -> None:
-    """Write the README."""
-    README.write_text(with_languages(README.read_text(encoding="utf-8")), encoding="utf-8")
+    """Write the page."""
+    PAGE.write_text(with_languages(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from benchmarks._machine import ROOT
 from benchmarks.judge import INCONCLUSIVE
 from benchmarks.post_notification._options import NOTIFIERS, POST_STORAGES
 
-from ._pages import index, readme_block, rounds, runs, with_block
+from ._pages import index, rounds, runs, start_page_block, with_block
 from ._plan import FULL, LONG_SECTIONS, QUICK, SECTIONS, plan
 from ._results import FILE, Results, read
 
@@ -157,7 +157,7 @@ def _typed(given: argparse.Namespace) -> str:
 
 
 def render(folder: Path) -> None:
-    """Make every page and figure of a folder anew from its results, and README's block.
+    """Make every page and figure of a folder anew from its results, and the start page's block.
 
     Raises:
         OSError: there are no results.
@@ -171,9 +171,9 @@ def render(folder: Path) -> None:
     draw(folder, found)
     print(f"results: {folder / 'index.md'}")
     if folder.resolve() == RESULTS:
-        path = ROOT / "README.md"
-        readme = with_block(path.read_text(encoding="utf-8"), readme_block(found))
-        path.write_text(readme, encoding="utf-8")
+        path = ROOT / "docs" / "index.md"
+        page = with_block(path.read_text(encoding="utf-8"), start_page_block(found))
+        path.write_text(page, encoding="utf-8")
 
 
 def pages(found: Results) -> dict[str, str]:

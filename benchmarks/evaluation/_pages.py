@@ -1,4 +1,4 @@
-"""What is in docs/results: index.md, rounds.csv and runs.csv; and README's block."""
+"""What is in docs/results: index.md, rounds.csv and runs.csv; and the start page's block."""
 
 from __future__ import annotations
 
@@ -215,8 +215,8 @@ def _run(run: RunResult) -> tuple[object, ...]:
     return run.name, run.command, began, f"{run.took_s:.0f}", run.status, *load
 
 
-def readme_block(results: Results | None) -> str:
-    """What README has between its markers, markers included."""
+def start_page_block(results: Results | None) -> str:
+    """What the start page has between its markers, markers included."""
     body = _UNMEASURED if results is None or results.size != "full" else _quoted(results)
     return f"{BEGIN}\n{body}\n{END}"
 
@@ -239,20 +239,20 @@ def _quoted(results: Results) -> str:
             f"{len(pairs)} pairs of post storage and notifier{with_emulators}. "
             "The barrier returned "
             f"{min(overshoots):.1f} to {max(overshoots):.1f} ms (medians by store) after the post "
-            "was visible. [All tables and figures](docs/results/index.md)."
+            "was visible. [All tables and figures](results/index.md)."
         )
     return "\n\n".join(said)
 
 
-def with_block(readme: str, block: str) -> str:
-    """README with its block replaced.
+def with_block(page: str, block: str) -> str:
+    """A page with its block replaced.
 
     Raises:
         ValueError: it has no markers.
     """
-    before, begin, rest = readme.partition(BEGIN)
+    before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        msg = "README has no place for results: its markers are missing"
+        msg = "the page has no place for results: its markers are missing"
         raise ValueError(msg)
     return before + block + after

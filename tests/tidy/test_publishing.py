@@ -75,7 +75,7 @@ def test_a_release_has_links_that_work_on_an_index(clone: Path) -> None:
     links = re.findall(r"\]\(([^)]+)\)", (clone / "README.md").read_text())
     assert [link for link in links if not link.startswith("https://")] == []
     assert f"{FILLED['documentation']}/start/when-not.html" in links
-    assert f"{FILLED['documentation']}/assets/problem.svg" in links
+    assert f"{FILLED['documentation']}/index.html" in links
     assert f"{FILLED['repository']}/blob/HEAD/SECURITY.md" in links
 
 

@@ -88,14 +88,14 @@ def test_what_is_written_is_fresh(name: str) -> None:
     assert text_of(path) == text
 
 
-def test_stores_at_a_glance_are_those_of_the_readme() -> None:
-    """A store of the README's table says what a dependency is there, and how a barrier waits."""
+def test_stores_at_a_glance_are_those_of_the_start_page() -> None:
+    """A store of the start page says what a dependency is there, and how a barrier waits."""
 
     def stores(page: Path) -> list[str]:
         table = text_of(page).split("\n| store |", 1)[1].split("\n\n", 1)[0].split("\n<!--", 1)[0]
         return re.findall(r"^\| ([^|]+) \|", table, flags=re.MULTILINE)
 
-    assert stores(DOCS / "reference" / "stores.md") == stores(ROOT / "README.md")
+    assert stores(DOCS / "reference" / "stores.md") == stores(DOCS / "index.md")
 
 
 def test_the_reference_has_every_name_of_the_core() -> None:

@@ -1,4 +1,4 @@
-"""The evaluation's pages: made of results.json alone, and README quotes what they say."""
+"""The evaluation's pages: made of results.json alone, and the start page quotes what they say."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ import pytest
 
 from benchmarks._machine import ROOT, code
 from benchmarks.evaluation import _cli
-from benchmarks.evaluation._pages import BEGIN, END, index, readme_block, rounds, runs, with_block
+from benchmarks.evaluation._pages import (
+    BEGIN,
+    END,
+    index,
+    rounds,
+    runs,
+    start_page_block,
+    with_block,
+)
 from benchmarks.evaluation._plan import DELAYED, FOOTPRINT, FULL, LONG_SECTIONS, plan
 from benchmarks.evaluation._results import (
     FILE,
@@ -246,16 +254,16 @@ def test_a_violation_behind_the_barrier_is_in_the_first_paragraph(results: Resul
 
 
 def test_emulators_are_called_so(results: Results) -> None:
-    """In the first paragraph, in tables and in README; where there are none nothing is said."""
+    """In the first paragraph, tables and the start page; where there are none nothing is said."""
     page = index(results)
     assert "and **emulators** of AWS (ministack) for dynamodb and sns" in page
     for name in sorted(EMULATORS.intersection((*POST_STORAGES, *NOTIFIERS))):
         assert f"| {name} |" not in page
         assert f"{name} (emulator)" in page
     said = "32 pairs of post storage and notifier, 14 of them with emulators of AWS"
-    assert said in readme_block(results)
+    assert said in start_page_block(results)
     real = replace(results, runs=[run for run in results.runs if not run.emulators])
-    assert "emulator" not in index(real) + readme_block(real)
+    assert "emulator" not in index(real) + start_page_block(real)
 
 
 def test_what_is_missing_is_said(results: Results) -> None:
@@ -288,12 +296,12 @@ def test_a_quick_run_says_so_and_is_not_quoted(results: Results) -> None:
     """Rough figures never look like those of a full run."""
     quick = replace(results, size="quick")
     assert "**A quick run:**" in index(quick)
-    assert "has not been run" in readme_block(quick)
+    assert "has not been run" in start_page_block(quick)
 
 
-def test_the_readme_quotes_shares_of_every_profile(results: Results) -> None:
+def test_the_start_page_quotes_shares_of_every_profile(results: Results) -> None:
     """Each row has what happens without protection and with the barrier."""
-    block = readme_block(results)
+    block = start_page_block(results)
     rows = [line for line in block.splitlines() if "late" in line and line.startswith("|")][1:]
     assert len(rows) == 4
     assert all("0 of" in row.rsplit("|", 2)[1] for row in rows)
@@ -305,8 +313,8 @@ def test_the_readme_quotes_shares_of_every_profile(results: Results) -> None:
 
 def test_the_block_is_put_between_its_markers() -> None:
     """What is around it stays; without markers it is an error."""
-    readme = f"before\n{BEGIN}\nold\n{END}\nafter\n"
-    assert with_block(readme, f"{BEGIN}\nnew\n{END}") == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
+    page = f"before\n{BEGIN}\nold\n{END}\nafter\n"
+    assert with_block(page, f"{BEGIN}\nnew\n{END}") == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
     with pytest.raises(ValueError, match="markers"):
         with_block("no place", "block")
 
@@ -332,7 +340,7 @@ def test_the_page_says_when_what_it_measures_has_changed(results: Results) -> No
 
 
 def test_what_is_committed_is_what_render_makes() -> None:
-    """No figure in README or docs/results was typed by hand.
+    """No figure of the start page or of docs/results was typed by hand.
 
     Fails, too, once what they measure changes: `python -m benchmarks.evaluation render` then says
     so on the page, until it is measured anew.
@@ -341,6 +349,7 @@ def test_what_is_committed_is_what_render_makes() -> None:
         path = folder / FILE
         found = read(path) if path.exists() else None
         if folder == _cli.RESULTS:
-            assert readme_block(found) in (ROOT / "README.md").read_text(encoding="utf-8")
+            page = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+            assert start_page_block(found) in page
         for name, text in (_cli.pages(found) if found else {}).items():
             assert path.with_name(name).read_text(encoding="utf-8") == text
