@@ -90,9 +90,14 @@ NAMES = tuple(dict.fromkeys(target.name for target in (*TARGETS, *STORES)))
 UNCOVERED = {
     **{name: name for name in ("bottle", "falcon", "litestar", "pyramid", "quart", "sanic")},
     **{name: name for name in ("tornado", "arq", "dramatiq", "huey", "rq", "urllib3")},
-    "aiokafka": "aiokafka",
+    **{name: name for name in ("aiokafka", "faststream", "taskiq")},
     "confluent_kafka": "confluent-kafka",
     "kafka": "kafka-python",
+    **{name: name for name in ("aiomcache", "asyncmy", "elasticsearch", "motor", "pylibmc")},
+    "cassandra": "cassandra-driver",
+    "mysql": "mysql-connector-python",
+    "opensearchpy": "opensearch-py",
+    "pymemcache": "pymemcache",
 }
 #: What is there because another package that is covered needs it.
 _ONLY_BENEATH = {"urllib3": "requests"}

@@ -49,6 +49,18 @@ def test_what_is_beneath_another_package_is_not_missed(monkeypatch: pytest.Monke
     assert targets.uncovered() == ["urllib3"]
 
 
+@pytest.mark.parametrize(
+    ("package", "name"),
+    [("asyncmy", "asyncmy"), ("mysql", "mysql-connector-python"), ("pymemcache", "pymemcache")],
+)
+def test_clients_that_nothing_covers_are_named(
+    monkeypatch: pytest.MonkeyPatch, package: str, name: str
+) -> None:
+    """As they are installed: who uses one learns that its writes are in no lineage."""
+    monkeypatch.setattr(targets, "is_installed", {package}.__contains__)
+    assert targets.uncovered() == [name]
+
+
 def test_clients_without_rules_are_named_as_they_are_installed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -218,13 +218,14 @@ async def test_pooled_connections_of_two_servers(sql: Sql) -> None:
                         assert seen == [(number,)]
 
 
-def test_asyncmy_is_refused() -> None:
-    """It reads packets in C, where no position can be seen."""
+@pytest.mark.parametrize("module", ["asyncmy.connection", "mysql.connector.connection_cext"])
+def test_clients_that_read_packets_in_c_are_refused(module: str) -> None:
+    """No position can be seen there: the error names the clients that show them."""
 
     class Connection:
-        """One of asyncmy's, by its module."""
+        """One of theirs, by its module."""
 
-    Connection.__module__ = "asyncmy.connection"
+    Connection.__module__ = module
     with pytest.raises(ConfigurationError, match="aiomysql"):
         mysql.instrument_connection(Connection(), datastore=NOTES)
 
