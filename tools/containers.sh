@@ -22,9 +22,9 @@ pid_file=/var/run/antipode-dockerd.pid
 pull_s=${PULL_S:-60}
 up_s=300
 profiles=(train-ticket social-graph)
-in_containers="redis rabbitmq mysql mariadb mongodb"
+in_containers="redis rabbitmq mysql mariadb postgresql mongodb"
 on_stack="redis rabbitmq mongodb"
-posts_on_stack="redis mysql mongodb"
+posts_on_stack="redis mysql postgresql mongodb"
 engine_package=docker".io" # written apart: it is no host
 
 declare -A image_of=(
@@ -32,6 +32,7 @@ declare -A image_of=(
     [mariadb]=${ANTIPODE_MARIADB_IMAGE:-mariadb:10.11}
     [mongodb]=${ANTIPODE_MONGODB_IMAGE:-mongo:6.0}
     [mysql]=${ANTIPODE_MYSQL_IMAGE:-mysql:9.7}
+    [postgresql]=${ANTIPODE_POSTGRESQL_IMAGE:-postgres:17}
     [python]=${ANTIPODE_PYTHON_IMAGE:-python:3.13-slim}
     [rabbitmq]=${ANTIPODE_RABBITMQ_IMAGE:-rabbitmq:3.13-management}
     [redis]=${ANTIPODE_REDIS_IMAGE:-redis:7.4}
@@ -195,7 +196,7 @@ up() {
         fi
         sleep 0.5
     done
-    echo "the stack is up: two regions of Redis, MySQL, MongoDB and RabbitMQ${1:+, and $1}"
+    echo "the stack is up: two regions of Redis, MySQL, PostgreSQL, MongoDB and RabbitMQ${1:+, and $1}"
 }
 
 engine_or_end() {
@@ -218,7 +219,7 @@ quick() {
 
 check() {
     engine_or_end
-    images python redis rabbitmq mysql mariadb mongodb
+    images python redis rabbitmq mysql mariadb postgresql mongodb
     "${pytest[@]}" tests/integration/containers/test_containers.py
     echo "== the contract suite in containers"
     ANTIPODE_PROVIDER=containers ANTIPODE_REQUIRE_STORES=${in_containers// /,} \
@@ -259,7 +260,7 @@ shift || true
 case $verb in
     engine) engine ;;
     images)
-        if [[ $# -eq 0 ]]; then set -- python redis rabbitmq mysql mariadb mongodb; fi
+        if [[ $# -eq 0 ]]; then set -- python redis rabbitmq mysql mariadb postgresql mongodb; fi
         images "$@"
         ;;
     applications) applications ;;

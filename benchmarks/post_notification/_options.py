@@ -53,7 +53,7 @@ EMULATORS = frozenset({"dynamodb", "s3", "sns"})
 #: Servers that the run starts for itself, or those of docker-compose.yml, which run already.
 STACKS: tuple[Stack, ...] = ("own", "compose")
 #: The stores that docker-compose.yml brings up; the embedded one needs no server.
-IN_COMPOSE = ("embedded", "mongodb", "mysql", "rabbitmq", "redis")
+IN_COMPOSE = ("embedded", "mongodb", "mysql", "postgresql", "rabbitmq", "redis")
 
 #: The version that a write of each kind leaves behind; 0 stands for a post that is not there.
 EXPECTED_VERSION: dict[Kind, int] = {"new": 1, "update": 2, "delete": 0}

@@ -12,6 +12,7 @@ from antipode_testing import Address, wait_until
 from antipode_testing.servers.rabbitmq.management import PASSWORD, USER, Management
 
 from ._options import BenchmarkError
+from ._storage import declare as declare_tables
 
 if TYPE_CHECKING:
     from ._storage import Spec
@@ -25,6 +26,8 @@ _PORTS = {
     "MONGODB_US": 17017,
     "MYSQL_EU": 13307,
     "MYSQL_US": 13306,
+    "POSTGRESQL_EU": 15433,
+    "POSTGRESQL_US": 15432,
     "RABBITMQ_EU": 16673,
     "RABBITMQ_EU_MANAGEMENT": 17673,
     "RABBITMQ_US": 16672,
@@ -32,8 +35,22 @@ _PORTS = {
     "REDIS_EU": 16380,
     "REDIS_US": 16379,
 }
-#: The account and the database that the stack makes.
-_MYSQL = "mysql+pymysql://app:app@{}/app"
+#: Whose posts are rows: the account and the database that the stack makes.
+_URLS = {
+    "mysql": "mysql+pymysql://app:app@{}/app",
+    "postgresql": "postgresql+psycopg://app:app@{}/app",
+}
+#: How far a region's log reaches, and whether the other has replayed all of it.
+_POSITIONS = {
+    "mysql": (
+        "SELECT @@GLOBAL.gtid_executed",
+        "SELECT GTID_SUBSET(:position, @@GLOBAL.gtid_executed)",
+    ),
+    "postgresql": (
+        "SELECT pg_current_wal_flush_lsn()::text",
+        "SELECT pg_last_wal_replay_lsn() >= CAST(:position AS pg_lsn)",
+    ),
+}
 
 
 def post_storage(store: str, lag_ms: float) -> Spec:
@@ -45,8 +62,9 @@ def post_storage(store: str, lag_ms: float) -> Spec:
     places = [_address(store, region) for region in ("us", "eu")]
     spec: Spec = {"store": store, "writer": places[0], "reader": places[1]}
     set_lag(store, 0)
-    if store == "mysql":
-        spec |= {"writer": _MYSQL.format(places[0]), "reader": _MYSQL.format(places[1])}
+    if store in _URLS:
+        writer, reader = (_URLS[store].format(place) for place in places)
+        spec |= {"writer": writer, "reader": reader}
         _declare_tables(spec)
     set_lag(store, lag_ms)
     return spec
@@ -100,18 +118,24 @@ def _declare_tables(spec: Spec) -> None:
     """Make the tables of posts; return once the other region has them."""
     import sqlalchemy
 
-    from ._storage_mysql import declare
-
-    declare(spec)
+    store: str = spec["store"]
+    reached, replayed = map(sqlalchemy.text, _POSITIONS[store])
+    declare_tables(spec)
     engines = [sqlalchemy.create_engine(spec[region]) for region in ("writer", "reader")]
-    with engines[0].connect() as writer, engines[1].connect() as reader:
-        executed = writer.execute(sqlalchemy.text("SELECT @@GLOBAL.gtid_executed")).scalar()
-        wait = sqlalchemy.text("SELECT WAIT_FOR_EXECUTED_GTID_SET(:executed, :seconds)")
-        late = reader.execute(wait, {"executed": executed, "seconds": _TIMEOUT_S}).scalar()
-    for engine in engines:
-        engine.dispose()
-    if late:
-        raise BenchmarkError("the stack's MySQL does not replicate: `docker compose logs mysql-eu`")
+    try:
+        with engines[0].connect() as writer, engines[1].connect() as reader:
+            position = {"position": writer.execute(reached).scalar()}
+            there = reader.execution_options(isolation_level="AUTOCOMMIT")
+            wait_until(
+                lambda: bool(there.execute(replayed, position).scalar()),
+                what=f"replication; see `docker compose logs {store}-eu`",
+                timeout_s=_TIMEOUT_S,
+            )
+    except AntipodeError as error:
+        raise BenchmarkError(f"the stack's {store} does not replicate: {error}") from error
+    finally:
+        for engine in engines:
+            engine.dispose()
 
 
 def _federated(exchange: str) -> bool:

@@ -16,7 +16,10 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 OPERATE = DOCS / "operate"
 #: What the library gives its own servers and Django's settings, and takes from no environment.
-NOT_READ = {"ANTIPODE_CONF", "ANTIPODE_DATABASES", "ANTIPODE_PLUGINS"}
+NOT_READ = {
+    *("ANTIPODE_CONF", "ANTIPODE_DATABASES", "ANTIPODE_FOLLOWS", "ANTIPODE_HBA"),
+    "ANTIPODE_PLUGINS",
+}
 
 
 def text_of(path: Path) -> str:

@@ -69,8 +69,8 @@ class ComposeProvider:
         region = REGIONS.get(name)
         if store not in PORTS or region is None:
             raise ServerMissing(
-                f"a topology cannot take {name!r} of {store} over from docker-compose.yml, which"
-                f" has two regions each of {', '.join(PORTS)}"
+                f"a topology cannot take {name!r} of {store} over from docker-compose.yml: it can"
+                f" do so with two regions each of {', '.join(PORTS)}"
             )
         others = set(config).difference(SETTINGS.get(store, config))
         if others:

@@ -9,6 +9,8 @@ from antipode_testing.servers.mongodb import native as native_mongodb
 from antipode_testing.servers.mongodb.native import _answers, _options
 from antipode_testing.servers.mysql import native as native_mysql
 from antipode_testing.servers.mysql.native import _greets
+from antipode_testing.servers.postgresql import native as native_postgresql
+from antipode_testing.servers.postgresql.native import _lets_in
 from antipode_testing.servers.rabbitmq import native as native_rabbitmq
 from antipode_testing.servers.rabbitmq.native import _is_up
 from antipode_testing.servers.redis.native import DEFAULTS as REDIS_DEFAULTS
@@ -26,6 +28,7 @@ IMAGES = {
     "mariadb": "mariadb:10.11",
     "mongodb": "mongo:6.0",
     "mysql": "mysql:9.7",
+    "postgresql": "postgres:17",
     "rabbitmq": "rabbitmq:3.13-management",
     "redis": "redis:7.4",
 }
@@ -34,6 +37,7 @@ PORTS = {
     "mariadb": ("client",),
     "mongodb": ("client",),
     "mysql": ("client",),
+    "postgresql": ("client",),
     "rabbitmq": native_rabbitmq.PORTS,
     "redis": ("client",),
 }
@@ -43,6 +47,19 @@ RABBITMQ_SCRIPT = """
 printf '%s' "$ANTIPODE_CONF" >/etc/rabbitmq/conf.d/99-antipode.conf
 printf '%s' "$ANTIPODE_PLUGINS" >/etc/rabbitmq/enabled_plugins
 exec docker-entrypoint.sh rabbitmq-server
+"""
+# The files of settings lie outside of the data: the entry point makes that folder, or a copy is it.
+POSTGRESQL_FILES = "/etc/antipode-postgresql"
+POSTGRESQL_SCRIPT = f"""
+mkdir -p {POSTGRESQL_FILES}
+printf '%s' "$ANTIPODE_CONF" >{POSTGRESQL_FILES}/postgresql.conf
+printf '%s' "$ANTIPODE_HBA" >{POSTGRESQL_FILES}/pg_hba.conf
+if [ -n "$ANTIPODE_FOLLOWS" ] && [ ! -s "$PGDATA/PG_VERSION" ]; then
+    pg_basebackup -d "$ANTIPODE_FOLLOWS" -D "$PGDATA" -X stream -c fast --no-sync
+    : >"$PGDATA/postgresql.auto.conf"
+    touch "$PGDATA/standby.signal"
+fi
+exec docker-entrypoint.sh postgres -c config_file={POSTGRESQL_FILES}/postgresql.conf
 """
 
 
@@ -61,6 +78,8 @@ def recipe(
         return _rabbitmq(name, config, ports)
     if store == "mongodb":
         return _mongodb(config, ports["client"])
+    if store == "postgresql":
+        return _postgresql(config, ports["client"])
     return _sql(store, config, ports["client"])
 
 
@@ -112,6 +131,31 @@ def _sql(store: str, config: Mapping[str, str], address: Address) -> Recipe:
         image_of(store),
         (server, *(f"--{key}={value}" for key, value in settings.items())),
         lambda: _greets(address),
+        environment,
+    )
+
+
+def _postgresql(config: Mapping[str, str], address: Address) -> Recipe:
+    settings = native_postgresql.DEFAULTS | {
+        **config,
+        "cluster_name": f"{native_postgresql.NAME}{address.port}",
+        "hba_file": f"{POSTGRESQL_FILES}/pg_hba.conf",
+        "listen_addresses": address.host,
+        "port": str(address.port),
+        # By it the entry point fills a new database, within the container.
+        "unix_socket_directories": "/var/run/postgresql",
+    }
+    environment = {
+        "ANTIPODE_CONF": "".join(f"{name} = '{value}'\n" for name, value in settings.items()),
+        "ANTIPODE_FOLLOWS": config.get(native_postgresql.FOLLOWS, ""),
+        "ANTIPODE_HBA": f"local all all trust\n{native_postgresql.HBA}",
+        "POSTGRES_HOST_AUTH_METHOD": "trust",
+        "POSTGRES_INITDB_ARGS": "--no-sync -EUTF8 --locale=C --wal-segsize=1",
+    }
+    return Recipe(
+        image_of("postgresql"),
+        ("sh", "-ec", POSTGRESQL_SCRIPT),
+        lambda: _lets_in(address),
         environment,
     )
 
