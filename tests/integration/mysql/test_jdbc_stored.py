@@ -199,3 +199,20 @@ def test_a_table_that_was_not_migrated_is_refused(java: Java) -> None:
     client = java.client(["plain"])
     with java.remote.scope(), pytest.raises(ConfigurationError, match="migration plain"):
         client.call("update", "INSERT INTO plain VALUES (1, 'a', 'b')")
+
+
+def test_a_row_of_another_connection_is_told_of(java: Java) -> None:
+    """It is stored without what the request wrote in a transaction that is open; its own is not."""
+    told, insert = Metric("sent_before_commit", NOTES), "INSERT INTO posts VALUES ({}, 'a', 'b')"
+    other = java.client(["posts"])
+    with java.remote.scope():
+        java.run("begin", "")
+        for number in (1, 2):
+            java.run("update", insert.format(number))
+        assert told not in java.remote.metrics()
+        for number in (3, 4):
+            other.call("update", insert.format(number))
+        assert java.remote.metrics()[told] == 1
+        java.run("commit", "")
+        other.call("update", insert.format(5))
+    assert java.remote.metrics()[told] == 1

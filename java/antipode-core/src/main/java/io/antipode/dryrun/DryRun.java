@@ -157,7 +157,12 @@ final class DryRun implements ReadObserver, JudgedReads.Recorder {
   /** What is sent may depend on writes that have no positions yet. */
   @Override
   public void leaves(Scope scope) {
-    for (String datastore : new TreeSet<>(scope.uncommitted())) {
+    unsent(scope, scope.uncommitted());
+  }
+
+  @Override
+  public void unsent(Scope scope, Set<String> datastores) {
+    for (String datastore : new TreeSet<>(datastores)) {
       lint("in-transaction", datastore, "", scope, site());
     }
   }

@@ -73,6 +73,9 @@ public interface Observer extends AutoCloseable {
   /** The lineage of a scope is about to leave this process. */
   void leaves(Scope scope);
 
+  /** It is stored without what the scope wrote in datastores whose transactions are open. */
+  void unsent(Scope scope, Set<String> datastores);
+
   /** Returns the notes that travel with the lineage of a scope. */
   Collection<String> notes(Scope scope);
 

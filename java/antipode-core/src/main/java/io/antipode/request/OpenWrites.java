@@ -9,7 +9,9 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeSet;
 import java.util.WeakHashMap;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What a request wrote in transactions that are still open: nobody else can see it yet. For the
@@ -122,12 +124,25 @@ public final class OpenWrites implements Attachment<OpenWrites> {
    * writes does not exist yet.
    */
   static void tellOfUnsent(Scope scope) {
+    Set<String> unused = tellOfUnsent(scope, null);
+  }
+
+  /**
+   * The same of a lineage that is stored.
+   *
+   * @param within whose transaction stores it with the writes themselves; null for nobody's
+   * @return the datastores of which it was said now
+   */
+  static Set<String> tellOfUnsent(Scope scope, @Nullable Object within) {
+    Set<String> told = new TreeSet<>();
     for (Transaction each : in(scope)) {
-      if (!each.isLeft) {
+      if (!each.isLeft && (within == null || !each.isOf(within))) {
         each.isLeft = true;
+        told.add(each.datastore);
         tellOfUnsent(each);
       }
     }
+    return told;
   }
 
   private static void tellOfUnsent(Transaction transaction) {

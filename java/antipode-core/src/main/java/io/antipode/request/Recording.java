@@ -8,6 +8,7 @@ import io.antipode.lineage.WriteId;
 import io.antipode.runtime.CallSite;
 import io.antipode.runtime.Counts;
 import io.antipode.runtime.KillSwitch;
+import java.util.Set;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -94,6 +95,25 @@ public final class Recording {
     Scope scope = Scope.currentOrNull();
     if (scope != null) {
       OpenWrites.wrote(scope, datastore, who);
+    }
+  }
+
+  /**
+   * Notes that a lineage is stored with a value, or put into a message: what its request wrote in
+   * transactions that are open is not in it.
+   *
+   * @param within whose transaction stores it, as {@link #recordUncommitted} has it, with its own
+   *     writes; null for nobody's
+   */
+  public static void recordStored(@Nullable Object within) {
+    Scope scope = Scope.currentOrNull();
+    if (scope == null) {
+      return;
+    }
+    Set<String> told = OpenWrites.tellOfUnsent(scope, within);
+    Observer observer = told.isEmpty() ? null : Observers.dryRun();
+    if (observer != null) {
+      observer.unsent(scope, told);
     }
   }
 

@@ -40,6 +40,8 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** What a dry run finds out about reads that nothing guards. */
 @Timeout(20)
@@ -251,14 +253,19 @@ class EvidenceTest {
     assertThat(evidenceAtTheEnd()).isEmpty();
   }
 
-  @Test
-  void whatLeavesWithinATransactionThatWroteIsSaid() throws Exception {
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void whatLeavesWithinATransactionThatWroteIsSaid(boolean isStored) throws Exception {
     Object connection = new Object();
     try (ScopeBlock block = Antipode.scope()) {
-      Recording.recordUncommitted("posts", connection, true);
-      String unused = block.scope().text();
-      Recording.recordUncommitted("posts", connection, false);
-      unused = block.scope().text();
+      for (boolean wrote : List.of(true, false)) {
+        Recording.recordUncommitted("posts", connection, wrote);
+        if (isStored) {
+          Recording.recordStored(null);
+        } else {
+          String unused = block.scope().text();
+        }
+      }
     }
     Settings.configure(held -> before);
     try (var files = Files.list(folder)) {

@@ -128,6 +128,25 @@ final class UnseenReadsTest {
     assertThat(counted("sent_before_commit")).isEqualTo(counted + 1);
   }
 
+  /** A lineage that is stored says nothing of an open transaction, but within that one. */
+  @Test
+  void whatIsStoredBeforeTheCommitIsCounted() {
+    long counted = counted("sent_before_commit");
+    Object elsewhere = new Object();
+    try (ScopeBlock block = Antipode.scope()) {
+      begin();
+      Recording.recordStored(writer);
+      assertThat(counted("sent_before_commit")).isEqualTo(counted);
+      Recording.recordStored(elsewhere);
+      Recording.recordStored(null);
+      assertThat(counted("sent_before_commit")).isEqualTo(counted + 1);
+      Recording.recordUncommitted("unseen", writer, false);
+      Recording.recordStored(null);
+    }
+    Recording.recordStored(null);
+    assertThat(counted("sent_before_commit")).isEqualTo(counted + 1);
+  }
+
   /** A read without a scope is counted and never fails; in a stopped scope nothing is missing. */
   @Test
   void aReadWithoutAScopeIsCounted() {

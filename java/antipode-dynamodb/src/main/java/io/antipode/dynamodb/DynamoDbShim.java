@@ -280,6 +280,7 @@ public final class DynamoDbShim extends RegionShim {
     Map<String, AttributeValue> stored = item.wire();
     stored.put(field, value);
     stored.put(Stored.STAMP, Stored.stamp(stamp));
+    Recording.recordStored(null);
     String text = LineageText.stored(lineage);
     if (!text.isEmpty()) {
       stored.put(Stored.LINEAGE, AttributeValue.fromS(text));

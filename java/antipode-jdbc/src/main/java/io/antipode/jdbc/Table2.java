@@ -153,6 +153,7 @@ public abstract class Table2<L extends OwnConnection> {
 
   final Lineage write(String key, byte[] value, Lineage lineage, @Nullable Promise fulfils)
       throws SQLException {
+    Recording.recordStored(null);
     String text = LineageText.stored(lineage);
     if (fulfils == null) {
       return commit(lineage, link -> put(link, key, value, text));
@@ -168,6 +169,7 @@ public abstract class Table2<L extends OwnConnection> {
   }
 
   final Lineage delete(String key, Lineage lineage) throws SQLException {
+    Recording.recordStored(null);
     String text = LineageText.stored(lineage);
     return commit(lineage, inTransaction(link -> remove(link, key, text)));
   }

@@ -355,6 +355,7 @@ public final class MongoShim extends Shim {
    *     incomplete. It is not repeated, but as {@code withTransaction} does
    */
   public Lineage write(Object key, Object value, Lineage lineage, @Nullable Promise fulfils) {
+    Recording.recordStored(null);
     BsonValue id = encoded(key);
     BsonValue stored = encoded(value);
     BsonDocument document =
@@ -372,6 +373,7 @@ public final class MongoShim extends Shim {
    * @throws MongoException as {@link #write(Object, Object, Lineage, Promise)}
    */
   public Lineage delete(Object key, Lineage lineage) {
+    Recording.recordStored(null);
     BsonValue id = encoded(key);
     BsonDocument added = Beside.added(lineage, numbers.of(lineage));
     Lineage unused =

@@ -156,6 +156,7 @@ final class Beside {
   }
 
   private void set() throws SQLException {
+    Recording.recordStored(tap);
     String text = LineageText.stored(Antipode.current());
     if (text.equals(set)) {
       return;

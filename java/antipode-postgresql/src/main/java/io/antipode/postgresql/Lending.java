@@ -30,8 +30,7 @@ final class Lending implements InstrumentedPool.Lending {
     try {
       Link link = Link.on(connection);
       Session session = sessions.computeIfAbsent(link.driver(), unused -> new Session());
-      RowLineages lineages =
-          tables == null ? null : new RowLineages(shim, tables, link, session.setting());
+      RowLineages lineages = tables == null ? null : new RowLineages(shim, tables, link, session);
       return new Lent(shim, link, session, lineages, places);
     } catch (SQLException error) {
       throw new ConfigurationException(

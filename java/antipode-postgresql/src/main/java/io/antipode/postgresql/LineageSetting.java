@@ -6,6 +6,7 @@ import io.antipode.Settings;
 import io.antipode.jdbc.Superseded;
 import io.antipode.lineage.LineageText;
 import io.antipode.postgresql.Link.State;
+import io.antipode.request.Recording;
 import io.antipode.runtime.Time;
 import java.sql.SQLException;
 import java.util.Set;
@@ -24,6 +25,7 @@ final class LineageSetting {
 
   private final PostgreSqlShim shim;
   private final Link link;
+  private final Session who;
   private final Held session;
 
   /** What the open transaction has; empty for nothing of its own. */
@@ -38,10 +40,11 @@ final class LineageSetting {
     private @Nullable Boolean isDirect;
   }
 
-  LineageSetting(PostgreSqlShim shim, Link link, Held session) {
+  LineageSetting(PostgreSqlShim shim, Link link, Session who) {
     this.shim = shim;
     this.link = link;
-    this.session = session;
+    this.who = who;
+    this.session = who.setting();
     this.transaction = link.state() == State.IDLE ? "" : UNKNOWN;
   }
 
@@ -60,6 +63,7 @@ final class LineageSetting {
    * @throws ConfigurationException if a pooler is in between where the session's would be needed
    */
   boolean set(boolean isNamed, boolean isWithin) throws SQLException {
+    Recording.recordStored(who);
     String text = LineageText.stored(Antipode.current());
     long until = Time.hour() + Settings.current().horizon().toHours() + 1;
     String value = until + " " + text + " " + Superseded.pattern(text);

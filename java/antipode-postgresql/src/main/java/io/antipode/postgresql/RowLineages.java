@@ -71,7 +71,7 @@ final class RowLineages {
   private NotedRows noted;
   private boolean isEnded;
 
-  RowLineages(PostgreSqlShim shim, StoredTables tables, Link link, LineageSetting.Held session) {
+  RowLineages(PostgreSqlShim shim, StoredTables tables, Link link, Session session) {
     this.shim = shim;
     this.tables = tables;
     this.link = link;

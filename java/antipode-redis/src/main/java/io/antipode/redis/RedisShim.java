@@ -403,6 +403,7 @@ public final class RedisShim extends Shim {
    * @throws RedisException as Lettuce does; without an answer the scope becomes incomplete
    */
   public Lineage write(String key, byte[] value, Lineage lineage, @Nullable Promise fulfils) {
+    Recording.recordStored(null);
     byte[] companion = Look.bytes(Companion.pack(value, LineageText.stored(lineage)));
     return send(
         lineage,
@@ -419,6 +420,7 @@ public final class RedisShim extends Shim {
    * @return the lineage with this write, which enters the current scope as well
    */
   public Lineage delete(String key, Lineage lineage) {
+    Recording.recordStored(null);
     byte[] tombstone = Look.bytes(Companion.pack(null, LineageText.stored(lineage)));
     SetArgs expiring = SetArgs.Builder.px(Settings.current().horizon().toMillis());
     return send(

@@ -3,6 +3,7 @@ package io.antipode.s3;
 import io.antipode.lineage.Lineage;
 import io.antipode.lineage.LineageText;
 import io.antipode.lineage.LineageTooLargeException;
+import io.antipode.request.Recording;
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.Map;
@@ -32,6 +33,7 @@ final class Metadata {
         labelled.entrySet().stream()
             .mapToInt(each -> bytes(each.getKey()) + bytes(each.getValue()))
             .sum();
+    Recording.recordStored(null);
     try {
       labelled.put(NAME, LineageText.stored(lineage, MOST_BYTES - used - NAME.length()));
     } catch (LineageTooLargeException error) {

@@ -88,6 +88,7 @@ final class Publications {
       Function<M, String> body,
       Function<M, Map<String, V>> attributes,
       BiFunction<M, Map<String, V>, M> with) {
+    Recording.recordStored(null);
     int room = Label.MOST_BYTES;
     for (M each : messages) {
       room -= label.size(body.apply(each), attributes.apply(each));
