@@ -253,12 +253,11 @@ def _order(outcome: Outcome) -> tuple[str, str, bool, bool, int, str]:
 
 
 class Pacer:
-    """How long to pause between two polls when the store can neither block nor push.
+    """How long a held read pauses between two polls, and anyone after a poll that failed.
 
-    The pause grows with the time waited already, so that both the number of polls and the
-    overshoot relative to the wait are bounded: a poll comes at most 2 % (or 1 ms) late, and
-    a wait of T seconds costs about 50 + 50 ln(20 T) polls. Random, so that many processes do
-    not poll in step. After failed polls it backs off exponentially.
+    A pause of a held read grows with the time waited already, so that a poll comes at most 2 %
+    (or 1 ms) late. Random, so that many processes do not poll in step. After failed polls it backs
+    off exponentially.
     """
 
     SHARE = 0.02
@@ -274,8 +273,7 @@ class Pacer:
         self._failures = 0
 
     def pause_s(self, waited_s: float) -> float:
-        """Seconds until the next poll, when the youngest wait has lasted *waited_s*."""
-        self._failures = 0
+        """Seconds until the next poll of a held read that has waited *waited_s*."""
         longest = min(max(self.LEAST_S, waited_s * self.SHARE), self.MOST_S)
         return self._uniform(longest * (1 - self.JITTER), longest)
 
@@ -284,3 +282,7 @@ class Pacer:
         longest = min(self.BACKOFF_LEAST_S * 2**self._failures, self.BACKOFF_MOST_S)
         self._failures = min(self._failures + 1, 16)
         return self._uniform(longest * (1 - self.JITTER), longest)
+
+    def succeeded(self) -> None:
+        """A poll did not fail: the next one that does begins the count again."""
+        self._failures = 0

@@ -25,7 +25,6 @@ class Hint:
 
     def __init__(self, watcher: Watcher, wanted: Collection[Dependency]) -> None:
         """Wait for *wanted*, of the watcher's datastore."""
-        self.since_s = watcher.clock.monotonic()
         self._watcher = watcher
         self._left = frozenset(wanted)
         self._given = threading.Event()

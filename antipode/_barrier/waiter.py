@@ -25,11 +25,7 @@ if TYPE_CHECKING:
 
 
 class Waiter:
-    """A :class:`Wait` that watchers feed. Thread-safe.
-
-    Attributes:
-        since_s: when it began to wait.
-    """
+    """A :class:`Wait` that watchers feed. Thread-safe."""
 
     def __init__(
         self,
@@ -49,7 +45,6 @@ class Waiter:
             once: be content with one poll of each datastore.
             hasty: end as soon as no server is there: who waits has another way to go.
         """
-        self.since_s = wait.started_s
         self._wait = wait
         self._notify = notify
         self._clock = clock
@@ -58,10 +53,11 @@ class Waiter:
         self._lock = threading.Lock()
         self._looked: set[str] = set()
         self._over = False
+        self._is_polled = False
         self._watchers: dict[str, Watcher] = {}
         for datastore in tuple(wait.pending):
             if (shim := looking_shim(datastore)) is None:
-                wait.failed(datastore, CLOSED, self.since_s)
+                wait.failed(datastore, CLOSED, wait.started_s)
             else:
                 self._watchers[datastore] = shim.watcher
 
@@ -112,12 +108,13 @@ class Waiter:
         if observation is None:
             return False
         self.take(datastore, observation)
+        self._is_polled = True
         return True
 
     def subscribe(self) -> None:
         """Start to wait at the watchers of all that is pending."""
         for datastore in tuple(self._wait.pending):
-            self._watchers[datastore].subscribe(self)
+            self._watchers[datastore].subscribe(self, is_polled=self._is_polled)
 
     def cancel(self) -> None:
         """Stop to wait; nothing is recorded any more. Idempotent."""

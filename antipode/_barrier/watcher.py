@@ -6,6 +6,7 @@ import math
 import os
 import threading
 import weakref
+from bisect import bisect_left, insort
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,6 +18,7 @@ from antipode._runtime.wake import Wake
 
 from .contract import PRIMARY_KEY, Observation, Unreachable, is_absent
 from .decisions import MOST_POLL_S, Pacer
+from .expectation import Expectation
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -40,6 +42,8 @@ UNKNOWN_S = 30.0
 MOST_UNKNOWN = 1_000
 #: What the second half of a poll gets at least: clients take 0 for "no limit".
 LEAST_LOOK_S = 0.005
+#: A pause that ends so many microseconds before its time was ended by the server.
+PUSHED_US = 500
 #: Why nobody polls any more.
 CLOSED = "its shim was closed"
 
@@ -59,8 +63,6 @@ class Watched(Protocol):
 
 class Subscriber(Protocol):
     """Somebody who waits at a watcher. Called from the watcher's thread."""
-
-    since_s: float
 
     def wanted(self, datastore: str) -> Collection[Dependency]:
         """What it still waits for; empty when it waits no longer."""
@@ -177,48 +179,67 @@ class Watcher:
     def _reset(self) -> None:
         self._lock = threading.Lock()
         self._using = threading.Lock()
-        self._subscribers: list[Subscriber] = []
+        self._subscribers: dict[Subscriber, int] = {}  # And when they joined.
+        self._joined: list[int] = []  # The same times, in order.
         self._running = False
         self._closed = False
         self._thread: threading.Thread | None = None
         self._endpoint: Endpoint | None = None
         self._knowledge = Knowledge()
         self._pacer = Pacer()
+        self._expectation = Expectation()
+        self._polled_us: int | None = None  # When the last poll began that showed anything.
+        self._due_us = 0
+        self._is_polled = False  # Who waits polled in vain just now.
         self._away = ""
         self._absent_s = -math.inf
         self.wake = Wake()
 
-    def subscribe(self, subscriber: Subscriber) -> None:
+    def subscribe(self, subscriber: Subscriber, *, is_polled: bool = False) -> None:
         """Poll for *subscriber* until it wants nothing more or unsubscribes.
 
-        Where that cannot be, it learns so at once; who comes later tries again.
+        At once, unless it *is_polled*: :meth:`try_look` was in vain just now. Where nobody can
+        poll, it learns so at once; who comes later tries again.
         """
         with self._lock:
-            cause = CLOSED if self._closed else self._join(subscriber)
+            cause = CLOSED if self._closed else self._join(subscriber, is_polled=is_polled)
         if cause:
             subscriber.failed(self._shim.datastore, cause)
 
-    def _join(self, subscriber: Subscriber) -> str:
+    def _join(self, subscriber: Subscriber, *, is_polled: bool) -> str:
         """Take *subscriber* in; why nobody polls for it, empty where somebody does."""
+        now_us = self._now_us()
         if self._running and (self._thread is None or self._thread.is_alive()):
+            self._is_polled = False
             self.wake.set()
         else:
+            self._is_polled, self._polled_us = is_polled, now_us if is_polled else None
             try:
                 self._thread = self.clock.spawn(self)
             except NoThread as error:
                 return str(error)
             self._running = True
         if subscriber not in self._subscribers:
-            self._subscribers.append(subscriber)
+            self._subscribers[subscriber] = now_us
+            insort(self._joined, now_us)
         return ""
 
     def unsubscribe(self, subscriber: Subscriber) -> None:
         """Stop polling for *subscriber*; without others the thread ends."""
         with self._lock:
-            if subscriber in self._subscribers:
-                self._subscribers.remove(subscriber)
+            self._leave(subscriber)
             if not self._subscribers:
                 self.wake.set()
+
+    def _leave(self, subscriber: Subscriber) -> int | None:
+        """Forget *subscriber*; when it joined, None where it did not wait."""
+        joined_us = self._subscribers.pop(subscriber, None)
+        if joined_us is not None:
+            del self._joined[bisect_left(self._joined, joined_us)]
+        return joined_us
+
+    def _now_us(self) -> int:
+        return round(self.clock.monotonic() * 1e6)
 
     def recall(self, wanted: Iterable[Dependency]) -> Observation | None:
         """What of *wanted* is known to be visible without a poll, None where nothing is."""
@@ -260,6 +281,7 @@ class Watcher:
 
     def step(self) -> float | None:
         """Poll once for everybody; seconds until the next poll, None when nobody waits."""
+        is_woken = self.wake.is_set()
         self.wake.clear()
         subscribers = self._waiting()
         if subscribers is None:
@@ -269,6 +291,11 @@ class Watcher:
         wanted = {found for each in subscribers for found in each.wanted(datastore)}
         if not wanted:
             return 0.0
+        is_polled, self._is_polled = self._is_polled, False
+        if is_polled and not self._ends_pauses(wanted):  # That pause needs a poll of its own.
+            return self._pause_s(wanted)
+        polled_us, since_us = self._now_us(), self._polled_us
+        self._polled_us = None
         try:
             with self._using:
                 observation = self._look(wanted, LOOK_S)
@@ -282,12 +309,42 @@ class Watcher:
             for each in subscribers:
                 each.failed(datastore, f"{type(error).__name__}: {error}")
             return 0.0
+        self._pacer.succeeded()
+        self._polled_us = polled_us
         for each in subscribers:
             each.take(datastore, observation)
+        is_pushed = not is_woken and polled_us < self._due_us - PUSHED_US
+        self._learn(self._ended(subscribers), polled_us if is_pushed else since_us, polled_us)
+        return self._pause_s(wanted)
+
+    def _ended(self, subscribers: Iterable[Subscriber]) -> list[int]:
+        """Forget those that wait no longer; when they joined."""
+        datastore = self._shim.datastore
+        with self._lock:
+            over = [each for each in subscribers if not each.wanted(datastore)]
+            left = [self._leave(each) for each in over]
+        return [each for each in left if each is not None]
+
+    def _learn(self, joined: Iterable[int], since_us: int | None, polled_us: int) -> None:
+        """Remember one wait of those that a poll ended which one at *since_us* had not."""
+        if since_us is None:
+            return
+        waits = sorted(each for each in joined if each <= since_us)
+        if waits:
+            joined_us = waits[len(waits) // 2]
+            self._expectation.learn(since_us - joined_us, polled_us - joined_us)
+
+    def _pause_s(self, wanted: Iterable[Dependency]) -> float:
+        """Seconds until the next poll, after one that left something to wait for."""
         if self._ends_pauses(wanted):
+            self._due_us = self._now_us() + round(SLICE_S * 1e6)
             return SLICE_S
-        youngest_s = max(each.since_s for each in subscribers)
-        return self._pacer.pause_s(self.clock.monotonic() - youngest_s)
+        with self._lock:
+            if not self._joined:
+                return 0.0
+            now_us = self._now_us()
+            self._due_us = self._expectation.next_us(now_us, self._joined)
+        return (self._due_us - now_us) / 1e6
 
     def _ends_pauses(self, wanted: Iterable[Dependency]) -> bool:
         """Whether the server ends a pause once any of *wanted* may be visible."""
@@ -300,7 +357,8 @@ class Watcher:
         """Who still waits; None, and the watcher is at rest, when nobody does."""
         datastore = self._shim.datastore
         with self._lock:
-            self._subscribers = [each for each in self._subscribers if each.wanted(datastore)]
+            for each in [each for each in self._subscribers if not each.wanted(datastore)]:
+                self._leave(each)
             if self._subscribers:
                 return tuple(self._subscribers)
             self._running = False
@@ -386,7 +444,7 @@ class Watcher:
         """Fail whoever waits, end the thread and release the connection. Idempotent."""
         with self._lock:
             self._closed = True
-            left, self._subscribers = self._subscribers, []
+            left, self._subscribers, self._joined = self._subscribers, {}, []
             thread, self._thread = self._thread, None
         self.wake.set()
         if (endpoint := self._endpoint) is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks._machine import ROOT
 
+from . import waiting
 from ._page import page
 from ._reports import BENCHMARKS, NAMES, read
 
@@ -26,6 +27,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Collect or render; the exit status."""
     given = _parser().parse_args(arguments)
     try:
+        if given.action == "waiting":
+            waiting.run(given.json)
+            return 0
         if given.action == "collect":
             collect(given.results, given.files)
         render(given.results)
@@ -39,10 +43,13 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.costs",
         description="Makes the page of what the library costs, docs/results/costs.md, of what "
-        f"the benchmarks {', '.join(BENCHMARKS)} wrote with --json. Measures nothing itself.",
+        f"the benchmarks {', '.join(BENCHMARKS)} wrote with --json. Measures nothing itself, but "
+        "for the simulation of polls.",
         epilog="exit status: 2 if a file is missing or of something else; else 0",
     )
-    actions = parser.add_subparsers(dest="action", required=True, metavar="{collect,render}")
+    actions = parser.add_subparsers(
+        dest="action", required=True, metavar="{collect,render,waiting}"
+    )
     collect = actions.add_parser(
         "collect", help="copy these files to docs/results/costs, as they are, and render"
     )
@@ -52,6 +59,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     collect.add_argument("files", nargs="+", type=Path, metavar="FILE", help="of one benchmark")
     render = actions.add_parser("render", help="make the page anew from docs/results/costs")
+    polls = actions.add_parser("waiting", help="simulate the paces of polls, and print tables")
+    polls.add_argument("--json", type=Path, help="where the figures go as well")
     for action in (collect, render):
         action.add_argument(
             "--results", type=Path, default=RESULTS, help="where the page is (docs/results)"

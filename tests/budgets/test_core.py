@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from contextlib import closing, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -65,16 +64,6 @@ def test_a_request_that_does_nothing_is_within_its_budget(
     hold(difference(line, steady_calls(CALLS[line]), nothing))
 
 
-@pytest.fixture
-def _jitter() -> Iterator[None]:
-    """The same pseudo-random numbers in each run, and afterwards those of before."""
-    state = random.getstate()
-    random.seed(7)
-    yield
-    random.setstate(state)
-
-
-@pytest.mark.usefixtures("_jitter")
 @pytest.mark.parametrize("lag_ms", [5, 20, 50, 500])
 def test_a_barrier_that_waits_polls_within_its_budget(
     hold: Callable[..., None], lag_ms: int

@@ -172,10 +172,7 @@ BarrierResult Wait::Result(double now_s) const {
   return result;
 }
 
-double Pacer::PauseS(double waited_s) {
-  failures_ = 0;
-  return Jittered(std::min(std::max(kLeastS, waited_s * kShare), kMostPauseS));
-}
+double Pacer::PauseS(double waited_s) { return Jittered(std::min(std::max(kLeastS, waited_s * kShare), kMostPauseS)); }
 
 double Pacer::BackoffS() {
   const double longest_s = std::min(kLeastBackoffS * std::ldexp(1.0, failures_), kMostBackoffS);

@@ -84,11 +84,13 @@ class Wait {
   bool fatal_ = false;
 };
 
-/// How long to pause between two checks where the store can neither block nor push.
+/// How long a held read pauses between two checks, and anyone after a check that failed.
 class Pacer {
  public:
-  double PauseS(double waited_s);
+  [[nodiscard]] static double PauseS(double waited_s);
   double BackoffS();
+  /// A check did not fail: the next one that does begins the count again.
+  void Succeeded() { failures_ = 0; }
 
  private:
   int failures_ = 0;

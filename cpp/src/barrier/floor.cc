@@ -244,9 +244,9 @@ std::optional<double> HeldRead::Take(const Observation& observation) {
 
 double HeldRead::PauseS() {
   const double now_s = floor_->clock_.Now();
-  double pause_s = pacer_.PauseS(now_s - wait_.started_s());
+  double pause_s = Pacer::PauseS(now_s - wait_.started_s());
   if (watcher_ && !subscribed_) {
-    subscribed_ = std::make_shared<Hint>(now_s, demand_->wanted());
+    subscribed_ = std::make_shared<Hint>(demand_->wanted());
     watcher_->Subscribe(subscribed_);
   }
   hint_ = subscribed_ && !subscribed_->Given() ? subscribed_ : nullptr;

@@ -73,20 +73,18 @@ class ReadFloor final : public Floor, public std::enable_shared_from_this<ReadFl
 /// A watcher's word that a server shows by now what a read must see. It ends a pause, and decides nothing.
 class Hint final : public Subscriber {
  public:
-  Hint(double since_s, std::set<Dependency> wanted) : since_s_(since_s), left_(std::move(wanted)) {}
+  explicit Hint(std::set<Dependency> wanted) : left_(std::move(wanted)) {}
   /// Whether there is no more to come.
   [[nodiscard]] bool Given() const { return given_.IsSet(); }
   void Pause(double timeout_s) const { given_.Wait(timeout_s); }
   void Give() { given_.Set(); }
 
-  [[nodiscard]] double since_s() const override { return since_s_; }
   std::set<Dependency> Wanted(const std::string&) override;
   void Take(const std::string&, const Observation& observation) override;
   void Unreached(const std::string&, const std::string&) override { Give(); }
   void Failed(const std::string&, const std::string&) override { Give(); }
 
  private:
-  double since_s_;
   std::mutex lock_;
   std::set<Dependency> left_;
   Wake given_;
@@ -119,7 +117,6 @@ class HeldRead {
   std::shared_ptr<Watcher> watcher_;
   std::shared_ptr<Hint> subscribed_;
   std::shared_ptr<Hint> hint_;
-  Pacer pacer_;
   std::shared_ptr<Demand> demand_;
   Wait wait_;
 };

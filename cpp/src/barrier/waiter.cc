@@ -18,12 +18,12 @@ std::vector<std::string> NamesOf(const Pending& pending) {
 }  // namespace
 
 Waiter::Waiter(Wait& wait, std::function<void()> notify, const Clock& clock, bool once)
-    : wait_(wait), notify_(std::move(notify)), clock_(clock), once_(once), since_s_(wait.started_s()) {
+    : wait_(wait), notify_(std::move(notify)), clock_(clock), once_(once) {
   for (const std::string& name : NamesOf(wait.pending())) {
     if (const auto store = registry::Looking(name)) {
       watchers_[name] = store->watcher();
     } else {
-      wait.Failed(name, kClosed, since_s_);
+      wait.Failed(name, kClosed, wait.started_s());
     }
   }
 }
@@ -69,6 +69,7 @@ bool Waiter::LookHere() {
     const auto observation = watchers_.at(datastore)->TryLook(asked, std::min(LeftS(), kLookS));
     if (!observation) return false;
     Take(datastore, *observation);
+    is_checked_ = true;
   } catch (const Unreachable& error) {
     Unreached(datastore, error.what());
   } catch (...) {
@@ -84,7 +85,7 @@ void Waiter::Subscribe() {
     const std::lock_guard guard(lock_);
     names = NamesOf(wait_.pending());
   }
-  for (const std::string& name : names) watchers_.at(name)->Subscribe(shared_from_this());
+  for (const std::string& name : names) watchers_.at(name)->Subscribe(shared_from_this(), is_checked_);
 }
 
 void Waiter::Cancel() {

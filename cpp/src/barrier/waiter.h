@@ -31,7 +31,6 @@ class Waiter final : public Subscriber, public std::enable_shared_from_this<Wait
   /// Waits no longer; nothing is recorded nor notified any more. Idempotent.
   void Cancel();
 
-  [[nodiscard]] double since_s() const override { return since_s_; }
   std::set<Dependency> Wanted(const std::string& datastore) override;
   void Take(const std::string& datastore, const Observation& observation) override;
   void Unreached(const std::string& datastore, const std::string& cause) override;
@@ -47,10 +46,10 @@ class Waiter final : public Subscriber, public std::enable_shared_from_this<Wait
   std::function<void()> notify_;
   const Clock& clock_;
   bool once_;
-  double since_s_;
   std::mutex lock_;
   std::set<std::string> looked_;
   bool over_ = false;
+  bool is_checked_ = false;  ///< It checked in vain, from its own thread.
   std::map<std::string, std::shared_ptr<Watcher>> watchers_;
 };
 

@@ -1,6 +1,7 @@
 #include "barrier/watcher.h"
 
 #include <algorithm>
+#include <cmath>
 #include <system_error>
 #include <utility>
 
@@ -19,6 +20,8 @@ constexpr double kUnknownS = 30;
 constexpr std::size_t kMostUnknown = 1'000;
 /// What the second half of a check gets at least: clients take 0 for no limit.
 constexpr double kLeastLookS = 0.005;
+/// A pause that ends so many microseconds before its time was ended by the server.
+constexpr std::int64_t kPushedUs = 500;
 
 void SortOut(const std::set<Dependency>& wanted, std::set<WriteId>& writes, std::set<Promise>& promises) {
   for (const Dependency& each : wanted) {
@@ -167,37 +170,82 @@ bool Knowledge::Has(const Dependency& wanted) const {
 
 Watcher::Watcher(Store& store) : datastore_(store.datastore()), store_(store.weak_from_this()), clock_(store.clock()) {}
 
-void Watcher::Subscribe(const std::shared_ptr<Subscriber>& subscriber) {
+void Watcher::Subscribe(const std::shared_ptr<Subscriber>& subscriber, bool is_checked) {
   std::string cause;
   {
     const std::lock_guard guard(lock_);
-    if (closed_) {
-      cause = kClosed;
-    } else {
-      if (std::find(subscribers_.begin(), subscribers_.end(), subscriber) == subscribers_.end()) {
-        subscribers_.push_back(subscriber);
-      }
-      if (running_) {
-        wake_.Set();
-      } else {
-        try {
-          clock_.Spawn(shared_from_this());
-          SetRunning(true);
-        } catch (const std::system_error& error) {  // Nobody checks; who comes later tries again.
-          subscribers_.erase(std::remove(subscribers_.begin(), subscribers_.end(), subscriber), subscribers_.end());
-          cause = std::string("no thread: ") + error.what();
-        }
-      }
-    }
+    cause = closed_ ? kClosed : Join(subscriber, is_checked);
   }
   if (!cause.empty()) subscriber->Failed(datastore_, cause);
 }
 
+std::string Watcher::Join(const std::shared_ptr<Subscriber>& subscriber, bool is_checked) {
+  const std::int64_t now_us = NowUs();
+  const bool is_new = subscribers_.try_emplace(subscriber, now_us).second;
+  if (is_new) joined_.insert(now_us);
+  if (running_) {
+    is_checked_ = false;
+    wake_.Set();
+    return "";
+  }
+  is_checked_ = is_checked;
+  checked_us_ = is_checked ? std::optional(now_us) : std::nullopt;
+  try {
+    clock_.Spawn(shared_from_this());
+    SetRunning(true);
+  } catch (const std::system_error& error) {  // Nobody checks; who comes later tries again.
+    Leave(subscriber);
+    return std::string("no thread: ") + error.what();
+  }
+  return "";
+}
+
 void Watcher::Unsubscribe(const std::shared_ptr<Subscriber>& subscriber) {
   const std::lock_guard guard(lock_);
-  subscribers_.erase(std::remove(subscribers_.begin(), subscribers_.end(), subscriber), subscribers_.end());
+  Leave(subscriber);
   if (subscribers_.empty()) wake_.Set();
 }
+
+std::optional<std::int64_t> Watcher::Leave(const std::shared_ptr<Subscriber>& subscriber) {
+  const auto found = subscribers_.find(subscriber);
+  if (found == subscribers_.end()) return std::nullopt;
+  const std::int64_t joined_us = found->second;
+  joined_.erase(joined_.find(joined_us));
+  subscribers_.erase(found);
+  return joined_us;
+}
+
+std::vector<std::int64_t> Watcher::Ended(const std::vector<std::shared_ptr<Subscriber>>& subscribers) {
+  std::vector<std::int64_t> ended;
+  for (const auto& each : subscribers) {
+    if (!each->Wanted(datastore_).empty()) continue;
+    if (const auto joined_us = Leave(each)) ended.push_back(*joined_us);
+  }
+  return ended;
+}
+
+void Watcher::Learn(std::vector<std::int64_t> ended, std::optional<std::int64_t> since_us, std::int64_t checked_us) {
+  if (!since_us) return;
+  ended.erase(std::remove_if(ended.begin(), ended.end(), [&](std::int64_t each) { return each > *since_us; }),
+              ended.end());
+  if (ended.empty()) return;
+  std::sort(ended.begin(), ended.end());
+  const std::int64_t joined_us = ended[ended.size() / 2];
+  expectation_.Learn(*since_us - joined_us, checked_us - joined_us);
+}
+
+double Watcher::PausedS(bool ends_pauses) {
+  const std::int64_t now_us = NowUs();
+  if (ends_pauses) {
+    due_us_ = now_us + static_cast<std::int64_t>(kSliceS * 1e6);
+    return kSliceS;
+  }
+  if (joined_.empty()) return 0.0;
+  due_us_ = expectation_.NextUs(now_us, joined_);
+  return static_cast<double>(due_us_ - now_us) / 1e6;
+}
+
+std::int64_t Watcher::NowUs() const { return std::llround(clock_.Now() * 1e6); }
 
 std::shared_ptr<Endpoint> Watcher::Held() {
   const std::lock_guard guard(known_lock_);
@@ -266,11 +314,14 @@ void Watcher::DropEndpoint() {
 
 std::vector<std::shared_ptr<Subscriber>> Watcher::Waiting() {
   const std::lock_guard guard(lock_);
-  subscribers_.erase(std::remove_if(subscribers_.begin(), subscribers_.end(),
-                                    [this](const auto& each) { return each->Wanted(datastore_).empty(); }),
-                     subscribers_.end());
-  if (subscribers_.empty()) SetRunning(false);
-  return subscribers_;
+  std::vector<std::shared_ptr<Subscriber>> waiting;
+  for (const auto& [each, joined_us] : subscribers_) waiting.push_back(each);
+  Ended(waiting);
+  waiting.erase(std::remove_if(waiting.begin(), waiting.end(),
+                               [this](const auto& each) { return subscribers_.count(each) == 0; }),
+                waiting.end());
+  if (waiting.empty()) SetRunning(false);
+  return waiting;
 }
 
 void Watcher::SetRunning(bool running) {
@@ -301,6 +352,7 @@ bool Watcher::IsClosed() {
 }
 
 std::optional<double> Watcher::Work() {
+  const bool is_woken = wake_.IsSet();
   wake_.Clear();
   const auto subscribers = Waiting();
   if (subscribers.empty()) {
@@ -308,12 +360,16 @@ std::optional<double> Watcher::Work() {
     return std::nullopt;
   }
   std::set<Dependency> wanted;
-  double youngest_s = 0;
-  for (const auto& each : subscribers) {
-    wanted.merge(each->Wanted(datastore_));
-    youngest_s = std::max(youngest_s, each->since_s());
-  }
+  for (const auto& each : subscribers) wanted.merge(each->Wanted(datastore_));
   if (wanted.empty()) return 0.0;
+  std::optional<std::int64_t> since_us;
+  const bool needs_check = EndsPauses(wanted);  // That pause needs a check of its own.
+  {
+    const std::lock_guard guard(lock_);
+    if (std::exchange(is_checked_, false) && !needs_check) return PausedS(false);
+    since_us = std::exchange(checked_us_, std::nullopt);
+  }
+  const std::int64_t checked_us = NowUs();
   Observation observation;
   try {
     const std::lock_guard guard(using_);
@@ -328,9 +384,14 @@ std::optional<double> Watcher::Work() {
     for (const auto& each : subscribers) each->Failed(datastore_, thrown);
     return 0.0;
   }
+  pacer_.Succeeded();
   for (const auto& each : subscribers) each->Take(datastore_, observation);
-  if (EndsPauses(wanted)) return kSliceS;
-  return pacer_.PauseS(clock_.Now() - youngest_s);
+  const bool ends_pauses = EndsPauses(wanted);
+  const std::lock_guard guard(lock_);
+  checked_us_ = checked_us;
+  const bool is_pushed = !is_woken && checked_us < due_us_ - kPushedUs;
+  Learn(Ended(subscribers), is_pushed ? checked_us : since_us, checked_us);
+  return PausedS(ends_pauses);
 }
 
 bool Watcher::EndsPauses(const std::set<Dependency>& wanted) {
@@ -375,15 +436,16 @@ void Watcher::Rest() {
 }
 
 void Watcher::Close() {
-  std::vector<std::shared_ptr<Subscriber>> left;
+  std::map<std::shared_ptr<Subscriber>, std::int64_t> left;
   {
     const std::lock_guard guard(lock_);
     closed_ = true;
     left.swap(subscribers_);
+    joined_.clear();
   }
   wake_.Set();
   if (const auto endpoint = Held()) endpoint->Interrupt();
-  for (const auto& each : left) each->Failed(datastore_, kClosed);
+  for (const auto& [each, joined_us] : left) each->Failed(datastore_, kClosed);
   // Who makes a connection now releases it itself.
   const std::unique_lock guard(using_, std::chrono::duration<double>(2 * kLookS));
   if (guard.owns_lock()) DropEndpoint();

@@ -3,14 +3,18 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "antipode/shim.h"
 #include "barrier/decisions.h"
+#include "barrier/expectation.h"
 #include "runtime/clock.h"
 
 namespace antipode {
@@ -23,7 +27,6 @@ inline constexpr const char* kClosed = "its shim was closed";
 class Subscriber {
  public:
   virtual ~Subscriber() = default;
-  [[nodiscard]] virtual double since_s() const = 0;
   /// What it still waits for; empty when it waits no longer.
   virtual std::set<Dependency> Wanted(const std::string& datastore) = 0;
   virtual void Take(const std::string& datastore, const Observation& observation) = 0;
@@ -81,7 +84,9 @@ class Watcher final : public Stepper, public std::enable_shared_from_this<Watche
   /// Nothing is opened before somebody waits.
   explicit Watcher(Store& store);
 
-  void Subscribe(const std::shared_ptr<Subscriber>& subscriber);
+  /// Checks for somebody until it wants nothing more or unsubscribes; at once, unless it `is_checked`: `TryLook` was in
+  /// vain just now.
+  void Subscribe(const std::shared_ptr<Subscriber>& subscriber, bool is_checked = false);
   void Unsubscribe(const std::shared_ptr<Subscriber>& subscriber);
   /// What is known to be visible without a check.
   std::optional<Observation> Recall(const std::set<Dependency>& wanted);
@@ -104,6 +109,17 @@ class Watcher final : public Stepper, public std::enable_shared_from_this<Watche
   bool IsClosed();
   Observation Look(const std::set<Dependency>& wanted, double timeout_s);
   std::vector<std::shared_ptr<Subscriber>> Waiting();
+  /// Why nobody checks for somebody; empty where somebody does. Under the lock.
+  std::string Join(const std::shared_ptr<Subscriber>& subscriber, bool is_checked);
+  /// Forgets somebody; when it joined, none where it did not wait. Under the lock.
+  std::optional<std::int64_t> Leave(const std::shared_ptr<Subscriber>& subscriber);
+  /// Forgets those that wait no longer; when they joined. Under the lock.
+  std::vector<std::int64_t> Ended(const std::vector<std::shared_ptr<Subscriber>>& subscribers);
+  /// Remembers one wait of those that a check ended which the one before had not.
+  void Learn(std::vector<std::int64_t> ended, std::optional<std::int64_t> since_us, std::int64_t checked_us);
+  /// Seconds until the next check, after one that left something to wait for. Under the lock.
+  double PausedS(bool ends_pauses);
+  [[nodiscard]] std::int64_t NowUs() const;
   [[nodiscard]] bool EndsPauses(const std::set<Dependency>& wanted);
   std::shared_ptr<Endpoint> Held();
   /// Under the lock.
@@ -114,8 +130,13 @@ class Watcher final : public Stepper, public std::enable_shared_from_this<Watche
   std::string datastore_;
   std::weak_ptr<Store> store_;
   Clock& clock_;
-  std::mutex lock_;  ///< Of who waits.
-  std::vector<std::shared_ptr<Subscriber>> subscribers_;
+  std::mutex lock_;                                                  ///< Of who waits.
+  std::map<std::shared_ptr<Subscriber>, std::int64_t> subscribers_;  ///< And when they joined.
+  std::multiset<std::int64_t> joined_;                               ///< The same times, in order.
+  Expectation expectation_;
+  std::optional<std::int64_t> checked_us_;  ///< When the last check began that showed anything.
+  std::int64_t due_us_ = 0;                 ///< When the present pause is over.
+  bool is_checked_ = false;                 ///< Who waits checked in vain just now.
   bool running_ = false;
   bool closed_ = false;
   TimedMutex using_;       ///< Held by who uses the connection.

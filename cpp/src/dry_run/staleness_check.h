@@ -35,7 +35,6 @@ class StalenessCheck final : public Subscriber, public std::enable_shared_from_t
   /// Waits until it checked once or is over, but no longer than so many seconds.
   void AwaitLook(double timeout_s) const { looked_.Wait(timeout_s); }
 
-  [[nodiscard]] double since_s() const override { return read_s_; }
   std::set<Dependency> Wanted(const std::string& datastore) override;
   void Take(const std::string& datastore, const Observation& observation) override;
   void Unreached(const std::string&, const std::string&) override {}  // The next check may not fail.

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 #: How often a pause asks whether the file changed: a few microseconds' work each time.
-_PUSH_LEAST_S, _PUSH_MOST_S = 0.0005, 0.0025
+_PUSH_LEAST_S, _PUSH_MOST_S = 0.0005, 0.001
 _NOT_SEEDED = "this replica was never seeded: is its replicator running?"
 
 

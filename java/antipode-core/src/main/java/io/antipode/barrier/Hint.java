@@ -13,15 +13,13 @@ import java.util.concurrent.TimeUnit;
  */
 final class Hint implements Subscriber {
   private final Watcher watcher;
-  private final long since;
   private final CountDownLatch given = new CountDownLatch(1);
   private volatile Set<Dependency> left;
 
   Hint(Watcher watcher, Set<Dependency> wanted) {
     this.watcher = watcher;
-    this.since = watcher.clock().nanoTime();
     this.left = wanted;
-    watcher.subscribe(this);
+    watcher.subscribe(this, false);
   }
 
   /** Returns whether no more is to come: all was seen, or the watcher cannot see it. */
@@ -41,11 +39,6 @@ final class Hint implements Subscriber {
   void cancel() {
     wake();
     watcher.unsubscribe(this);
-  }
-
-  @Override
-  public long since() {
-    return since;
   }
 
   @Override

@@ -4,9 +4,9 @@ import java.time.Duration;
 import java.util.concurrent.ThreadLocalRandom;
 
 /**
- * How long to pause between two polls where the server can neither block nor push. The pause grows
- * with the time waited, so that a poll comes at most 2 % of the wait, or 1 ms, late. It is random,
- * so that many processes do not poll in step. After failed polls it backs off.
+ * How long a held read pauses between two polls, and anyone after a poll that failed. A pause of a
+ * held read grows with the time waited, so that a poll comes at most 2 % of the wait, or 1 ms,
+ * late. It is random, so that many processes do not poll in step. After failed polls it backs off.
  */
 final class Pacer {
   /** The longest pause between two polls: polls this far apart are of one moment. */
@@ -21,9 +21,8 @@ final class Pacer {
 
   private int failures;
 
-  /** Returns the pause to the next poll when the youngest wait has lasted so long. */
+  /** Returns the pause to the next poll of a held read that has waited so long. */
   Duration pause(long waitedNs) {
-    failures = 0;
     return random(Math.min(Math.max(LEAST_NS, (long) (waitedNs * SHARE)), MOST_NS));
   }
 
@@ -32,6 +31,11 @@ final class Pacer {
     long longest = Math.min(BACKOFF_LEAST_NS << failures, BACKOFF_MOST_NS);
     failures = Math.min(failures + 1, MOST_DOUBLINGS);
     return random(longest);
+  }
+
+  /** A poll did not fail: the next one that does begins the count again. */
+  void succeeded() {
+    failures = 0;
   }
 
   private static Duration random(long longestNs) {

@@ -79,7 +79,7 @@ public final class StalenessCheck {
 
   /** Polls from now on, in a thread of the library: the read is over. */
   public void begin() {
-    watcher.subscribe(subscriber);
+    watcher.subscribe(subscriber, false);
   }
 
   /** Gives up, with what is known. */
@@ -117,11 +117,6 @@ public final class StalenessCheck {
 
   /** What the watcher reports. */
   private final class Looks implements Subscriber {
-    @Override
-    public long since() {
-      return readAt;
-    }
-
     @Override
     public Set<Dependency> wanted(String datastore) {
       if (isLate()) {

@@ -5,9 +5,6 @@ import java.util.Set;
 
 /** Somebody who waits at a watcher. Called from the watcher's thread. */
 interface Subscriber {
-  /** Returns when it began to wait, in nanoseconds of the clock. */
-  long since();
-
   /** Returns what it still waits for; empty when it waits no longer. */
   Set<Dependency> wanted(String datastore);
 

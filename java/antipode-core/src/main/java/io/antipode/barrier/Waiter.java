@@ -20,6 +20,9 @@ final class Waiter implements Subscriber {
   private final Map<String, Watcher> watchers = new HashMap<>();
   private boolean isOver;
 
+  /** Whether it polled in vain, from its own thread. */
+  private boolean isPolled;
+
   /**
    * Connects a wait to the watchers.
    *
@@ -46,16 +49,11 @@ final class Waiter implements Subscriber {
     for (String datastore : wait.pending()) {
       Shim shim = Shims.looking(datastore);
       if (shim == null) {
-        wait.failed(datastore, Watcher.CLOSED, since());
+        wait.failed(datastore, Watcher.CLOSED, wait.started());
       } else {
         watchers.put(datastore, shim.watcher());
       }
     }
-  }
-
-  @Override
-  public long since() {
-    return wait.started();
   }
 
   /** Returns how long it is until the deadline of its wait. */
@@ -129,6 +127,7 @@ final class Waiter implements Subscriber {
       return false;
     }
     take(datastore, observation);
+    isPolled = true;
     return true;
   }
 
@@ -138,7 +137,7 @@ final class Waiter implements Subscriber {
     synchronized (this) {
       pending = wait.pending();
     }
-    pending.forEach(datastore -> watcher(datastore).subscribe(this));
+    pending.forEach(datastore -> watcher(datastore).subscribe(this, isPolled));
   }
 
   /** Stops to wait: nothing is recorded any more. May be called again. */
@@ -195,6 +194,6 @@ final class Waiter implements Subscriber {
       return;
     }
     // Their watchers believe that nobody waits here any more.
-    doubted.forEach(each -> watcher(each).subscribe(this));
+    doubted.forEach(each -> watcher(each).subscribe(this, false));
   }
 }

@@ -43,16 +43,30 @@ final class Watcher implements Stepper {
   /** What the second half of a poll gets at least: clients take 0 for "no limit". */
   private static final Duration LEAST_LOOK = Duration.ofMillis(5);
 
+  /** A pause that ends so many microseconds before its time was ended by the server. */
+  private static final long PUSHED_US = 500;
+
   private final Shim shim;
   private final Clock clock;
   private final Wake wake = new Wake();
   private final Knowledge knowledge = new Knowledge();
   private final Pacer pacer = new Pacer();
+  private final Expectation expectation = new Expectation();
 
   /** Held by who uses the endpoint. */
   private final ReentrantLock using = new ReentrantLock();
 
-  private final List<Subscriber> subscribers = new ArrayList<>();
+  private final Subscribers subscribers = new Subscribers();
+
+  /** When the last poll began that showed anything; null after one that did not. */
+  private @Nullable Long polled;
+
+  /** When the present pause is over. */
+  private long due;
+
+  /** Whether who waits polled in vain just now. */
+  private boolean isPolled;
+
   private boolean isRunning;
   private @Nullable Thread thread;
   private volatile boolean isClosed;
@@ -140,11 +154,13 @@ final class Watcher implements Stepper {
   /**
    * Polls for a subscriber until it wants nothing more or unsubscribes. Where that cannot be, it
    * learns so at once; who comes later tries again.
+   *
+   * @param isPolled whether {@link #tryLook} was in vain just now: else it polls at once
    */
-  void subscribe(Subscriber subscriber) {
+  void subscribe(Subscriber subscriber, boolean isPolled) {
     String cause;
     synchronized (this) {
-      cause = isClosed ? CLOSED : join(subscriber);
+      cause = isClosed ? CLOSED : join(subscriber, isPolled);
     }
     if (!cause.isEmpty()) {
       subscriber.failed(shim.datastore(), cause);
@@ -152,11 +168,15 @@ final class Watcher implements Stepper {
   }
 
   /** Returns why nobody polls for it; empty where somebody does. */
-  private String join(Subscriber subscriber) {
+  private String join(Subscriber subscriber, boolean isPolled) {
     Thread held = thread;
+    long now = micros();
     if (isRunning && (held == null || held.isAlive())) {
+      this.isPolled = false;
       wake.set();
     } else {
+      this.isPolled = isPolled;
+      polled = isPolled ? now : null;
       try {
         thread = clock.spawn(this);
       } catch (NoThreadException error) {
@@ -164,18 +184,20 @@ final class Watcher implements Stepper {
       }
       isRunning = true;
     }
-    if (!subscribers.contains(subscriber)) {
-      subscribers.add(subscriber);
-    }
+    subscribers.join(subscriber, now);
     return "";
   }
 
   /** Stops polling for a subscriber; without others the thread ends. */
   synchronized void unsubscribe(Subscriber subscriber) {
-    subscribers.remove(subscriber);
+    subscribers.leave(subscriber);
     if (subscribers.isEmpty()) {
       wake.set();
     }
+  }
+
+  private long micros() {
+    return Math.floorDiv(clock.nanoTime() + 500, 1_000);
   }
 
   /** Returns what is known to be visible without a poll; null where nothing is. */
@@ -207,6 +229,7 @@ final class Watcher implements Stepper {
 
   @Override
   public @Nullable Duration step() {
+    boolean isWoken = wake.isSet();
     wake.clear();
     List<Subscriber> waiting = waiting();
     if (waiting.isEmpty()) {
@@ -219,6 +242,17 @@ final class Watcher implements Stepper {
     if (wanted.isEmpty()) {
       return Duration.ZERO;
     }
+    Long since;
+    synchronized (this) {
+      boolean isFresh = isPolled;
+      isPolled = false;
+      if (isFresh && !endsPauses(wanted)) { // That pause needs a poll of its own.
+        return paced(wanted);
+      }
+      since = polled;
+      polled = null;
+    }
+    long now = micros();
     Observation observation;
     using.lock();
     try {
@@ -234,12 +268,40 @@ final class Watcher implements Stepper {
     } finally {
       using.unlock();
     }
+    pacer.succeeded();
     waiting.forEach(each -> each.take(datastore, observation));
+    synchronized (this) {
+      polled = now;
+      boolean isPushed = !isWoken && now < due - PUSHED_US;
+      learn(subscribers.leave(waiting, datastore), isPushed ? Long.valueOf(now) : since, now);
+      return paced(wanted);
+    }
+  }
+
+  /** Remembers one wait of those that a poll ended which the one before had not. */
+  private void learn(List<Long> ended, @Nullable Long since, long now) {
+    if (since == null) {
+      return;
+    }
+    List<Long> waits = ended.stream().filter(each -> each <= since).toList();
+    if (!waits.isEmpty()) {
+      long began = waits.get(waits.size() / 2);
+      expectation.learn(since - began, now - began);
+    }
+  }
+
+  /** Returns the pause to the next poll, after one that left something to wait for. */
+  private Duration paced(Collection<Dependency> wanted) {
+    long now = micros();
     if (endsPauses(wanted)) {
+      due = now + SLICE.toNanos() / 1_000;
       return SLICE;
     }
-    long youngest = waiting.stream().mapToLong(Subscriber::since).max().orElseThrow();
-    return pacer.pause(clock.nanoTime() - youngest);
+    if (subscribers.isEmpty()) {
+      return Duration.ZERO;
+    }
+    due = expectation.next(now, subscribers.joined());
+    return Duration.ofNanos((due - now) * 1_000);
   }
 
   /** Returns whether the server ends a pause once any of these may be visible. */
@@ -252,11 +314,11 @@ final class Watcher implements Stepper {
 
   /** Returns who still waits; where nobody does, the watcher is at rest. */
   private synchronized List<Subscriber> waiting() {
-    subscribers.removeIf(each -> each.wanted(shim.datastore()).isEmpty());
+    subscribers.leave(subscribers.all(), shim.datastore());
     if (subscribers.isEmpty()) {
       isRunning = false;
     }
-    return List.copyOf(subscribers);
+    return subscribers.all();
   }
 
   /**
@@ -374,7 +436,7 @@ final class Watcher implements Stepper {
     Thread running;
     synchronized (this) {
       isClosed = true;
-      left = List.copyOf(subscribers);
+      left = subscribers.all();
       subscribers.clear();
       running = thread;
       thread = null;
