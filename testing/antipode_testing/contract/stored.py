@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 #: No lineage, each in a way of its own.
 DAMAGED = ("", "no lineage!", "1~", "1~u", "1~kelse", "1" + "~kposts.log.1" * 6000)
 MANY = 400
+#: After fewer of the same reads clients let the server prepare them, and send them otherwise.
+READS = 10
 
 
 def _stored(store: ContractStore, key: str, lineage: Lineage, value: bytes = b"1") -> Lineage:
@@ -52,6 +54,15 @@ class StoredContract:
             _, found = store.read(key)
             assert scope.lineage.merge(found) == scope.lineage
             assert ELSEWHERE in scope.lineage
+
+    @category("stored_lineage")
+    def test_reading_often(self, store: ContractStore, key: str) -> None:
+        """What one read yields the same read yields each time that it is made again."""
+        _stored(store, key, Lineage([ELSEWHERE]))
+        for _ in range(READS):
+            with store.antipode.scope() as scope:
+                store.read(key)
+                assert ELSEWHERE in scope.lineage
 
     @category("stored_lineage")
     def test_current_lineage_is_stored(self, store: ContractStore, key: str) -> None:
@@ -124,10 +135,11 @@ class StoredContract:
         with store.antipode.scope():
             store.delete(key, Lineage([ELSEWHERE]))
             store.antipode.barrier(timeout=store.timeout_s, only=store.datastore)
-        with store.antipode.scope():
-            value, found = store.read(key)
-        assert value is None
-        assert ELSEWHERE in found
+        for _ in range(READS):
+            with store.antipode.scope():
+                value, found = store.read(key)
+            assert value is None
+            assert ELSEWHERE in found
 
     @category("deletes")
     def test_write_after_delete(self, store: ContractStore, key: str) -> None:
