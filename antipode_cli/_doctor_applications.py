@@ -54,6 +54,7 @@ _SPAN_ALONE_TODO = (
 _NAME_IT = "name what the server serves: antipode doctor --app package.module:NAME"
 _SAME_WAY = "run doctor as the service is run: opentelemetry-instrument antipode doctor ..."
 _CELERY = "antipode.integrations.celery.instrument()"
+_DRAMATIQ = "antipode.integrations.dramatiq.instrument()"
 
 
 class By(enum.Enum):
@@ -290,7 +291,9 @@ def responses(found: list[Application]) -> Iterator[Check]:
 
 
 def tasks(modules: frozenset[str]) -> Iterator[Check]:
-    """Whether messages of Celery's carry lineages, in publishers and in workers."""
+    """Whether messages of Celery's and Dramatiq's carry lineages, in publishers and in workers."""
+    if "dramatiq.broker" in modules:
+        yield _of_dramatiq()
     names = celery_applications(modules)
     if not names:
         return
@@ -311,6 +314,23 @@ def tasks(modules: frozenset[str]) -> Iterator[Check]:
         )
         todo = f"call {_CELERY} in workers and in all that publish"
         yield problem("tasks", said, is_skipped("celery") or todo)
+
+
+def _of_dramatiq() -> Check:
+    if dramatiq_instrumented():
+        return ok("tasks", "dramatiq: messages carry lineages, and each actor has a scope")
+    said = (
+        "dramatiq: messages carry no lineage, and an actor has no scope of its own: a barrier in "
+        "it waits for nothing of what its publisher wrote"
+    )
+    todo = f"call {_DRAMATIQ} in workers and in all that publish"
+    return problem("tasks", said, is_skipped("dramatiq") or todo)
+
+
+def dramatiq_instrumented() -> bool:
+    """Whether messages of Dramatiq's carry lineages."""
+    module = sys.modules.get(f"{_OURS}dramatiq")
+    return module is not None and bool(module.is_instrumented())
 
 
 def is_skipped(name: str) -> str:
@@ -351,7 +371,8 @@ def need_no_extraction(found: list[Application], modules: frozenset[str]) -> boo
     """Whether integrations of ours open the scopes of all that comes in, as far as can be seen."""
     tasks_alone = bool(celery_applications(modules)) and celery_instrumented()
     calls_alone = "grpc" in modules and grpc_instrumented()
-    ours = bool(found) or tasks_alone or calls_alone
+    actors_alone = "dramatiq.broker" in modules and dramatiq_instrumented()
+    ours = bool(found) or tasks_alone or calls_alone or actors_alone
     return ours and all(app.by is By.OURS for app in found)
 
 

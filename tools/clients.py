@@ -35,6 +35,7 @@ EXTRAS = (
     "aiohttp",
     "grpc",
     "celery",
+    "dramatiq",
     "session",
 )
 _LIMIT_S = 300

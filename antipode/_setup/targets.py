@@ -58,6 +58,7 @@ TARGETS = (
     Target("aiohttp-server", "aiohttp", "aiohttp.web", "aiohttp_server"),
     Target("grpc", "grpc", "grpc", "grpc"),
     Target("celery", "celery", "celery", "celery"),
+    Target("dramatiq", "dramatiq", "dramatiq", "dramatiq"),
     Target("aiohttp-client", "aiohttp", "aiohttp", "aiohttp"),
     Target("httpx", "httpx", "httpx", "httpx"),
     Target("requests", "requests", "requests", "requests"),
@@ -89,7 +90,7 @@ NAMES = tuple(dict.fromkeys(target.name for target in (*TARGETS, *STORES)))
 #: What carries requests or writes and is not covered, by the package that is imported.
 UNCOVERED = {
     **{name: name for name in ("bottle", "falcon", "litestar", "pyramid", "quart", "sanic")},
-    **{name: name for name in ("tornado", "arq", "dramatiq", "huey", "rq", "urllib3")},
+    **{name: name for name in ("tornado", "arq", "huey", "rq", "urllib3")},
     **{name: name for name in ("aiokafka", "faststream", "taskiq")},
     "confluent_kafka": "confluent-kafka",
     "kafka": "kafka-python",

@@ -35,6 +35,11 @@ class Method:
         self._inherited = False
         self._active = False
 
+    @property
+    def active(self) -> bool:
+        """Whether calls go through the function that was given."""
+        return self._active
+
     def wrap(self) -> None:
         """Let calls go through the function that was given."""
         with _lock:

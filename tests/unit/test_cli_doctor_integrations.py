@@ -12,7 +12,7 @@ import antipode
 from antipode.shim import config
 from antipode_cli import _doctor_integrations
 from antipode_cli._doctor import examine
-from antipode_cli._doctor_applications import applications
+from antipode_cli._doctor_applications import applications, tasks
 from antipode_cli._doctor_integrations import integrations
 
 if TYPE_CHECKING:
@@ -105,6 +105,21 @@ def test_grpc_that_was_imported_and_not_called(load: Callable[..., None]) -> Non
         assert verdicts() == {"clients": "ok"}
     finally:
         grpc.uninstrument()
+
+
+def test_dramatiq_that_nothing_instruments() -> None:
+    """Where it is loaded its messages carry lineages, or that is a problem with its remedy."""
+    pytest.importorskip("dramatiq")
+    from antipode.integrations import dramatiq
+
+    (check,) = tasks(frozenset({"dramatiq.broker"}))
+    assert check.verdict.value == "problem"
+    assert "antipode.integrations.dramatiq.instrument()" in check.todo
+    dramatiq.instrument()
+    try:
+        assert [each.verdict.value for each in tasks(frozenset({"dramatiq.broker"}))] == ["ok"]
+    finally:
+        dramatiq.uninstrument()
 
 
 def test_a_part_of_django_is_no_server(load: Callable[..., None]) -> None:

@@ -64,6 +64,7 @@ TRIED = {
         "contract/test_seaweedfs.py",
     ),
     "Celery, over RabbitMQ and Redis": "integration/celery/test_tasks.py",
+    "Dramatiq, over RabbitMQ and Redis": "integration/queues/test_dramatiq.py",
     "pika, aio-pika": ("integration/rabbitmq/test_publish.py", "integration/rabbitmq/test_aio.py"),
     "stomp.py (ActiveMQ)": "integration/activemq/test_connection.py",
     "boto3: SNS, SQS": "integration/sns/test_client.py",
