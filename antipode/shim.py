@@ -23,6 +23,7 @@ from ._barrier.shim import OnRead, ServerShim, Shim, stored_names
 from ._barrier.store import Barriers, ReadsFrom
 from ._lineage.codec import decode, encode
 from ._lineage.errors import ServerName
+from ._lineage.grammar import is_of_writes
 from ._lineage.outcomes import Outcome
 from ._lineage.unmet_errors import error_of
 from ._lineage.write_id import Incomplete
@@ -44,6 +45,7 @@ from ._request.recording import (
 )
 from ._request.scope import Scope
 from ._request.stored import stored_lineage, stored_text, tell_of_stored, unlabelled
+from ._request.table2 import begin_scope, end_scope
 from ._runtime.adoption import adopt, disown
 from ._runtime.cancellation import heed_cancellation, unless_cancelled
 from ._runtime.clock import SYSTEM_CLOCK, UNTRACED, Clock
@@ -97,6 +99,7 @@ __all__ = [
     "Unreachable",
     "Wake",
     "adopt",
+    "begin_scope",
     "config",
     "connected_place",
     "count",
@@ -104,11 +107,13 @@ __all__ = [
     "defer_read",
     "disown",
     "encode",
+    "end_scope",
     "error_of",
     "floor",
     "following",
     "has_primary",
     "heed_cancellation",
+    "is_of_writes",
     "lineage_not_read",
     "lineage_not_stored",
     "log_once",

@@ -50,8 +50,11 @@ _FROM_SUFFIX = str.maketrans(".-", "/:")
 
 def encode(lineage: Lineage) -> str:
     """The canonical text of *lineage*, however long."""
-    newest = newest_hour(lineage)
-    return join(newest, encode_items(lineage, newest))
+    text = lineage._text
+    if text is None:
+        newest = newest_hour(lineage)
+        text = lineage._text = join(newest, encode_items(lineage, newest))
+    return text
 
 
 def newest_hour(lineage: Lineage) -> int:
@@ -68,14 +71,14 @@ def join(newest_h: int, items: list[str]) -> str:
 def encode_items(lineage: Lineage, newest_h: int) -> list[str]:
     """The items of *lineage*, in no promised order."""
     items = [encode_write(write, newest_h) for write in lineage]
-    if lineage.incomplete:
-        items += [encode_mark(mark) for mark in lineage.incomplete]
-    if lineage.promises:
-        items += [encode_promise(promise) for promise in lineage.promises]
-    if lineage.open_branches:
-        items.append(encode_open(lineage.open_branches))
-    if lineage.unknown:
-        items += lineage.unknown
+    if lineage._incomplete:
+        items += [encode_mark(mark) for mark in lineage._incomplete]
+    if lineage._promises:
+        items += [encode_promise(promise) for promise in lineage._promises]
+    if lineage._open_branches:
+        items.append(encode_open(lineage._open_branches))
+    if lineage._unknown:
+        items += lineage._unknown
     return items
 
 

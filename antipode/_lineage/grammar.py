@@ -42,6 +42,22 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 #: Two digits of base 36 at a time: half the divisions.
 _PAIRS = [high + low for high in _DIGITS for low in _DIGITS]
 UUID_CHARS = 22
+#: Whoever sends a longer text pays for its decoding at once.
+_MOST_UNREAD = 8_192
+_STAMP = (
+    r"[A-Za-z0-9_][A-Za-z0-9_-]*\."
+    r"(?:(?:[1-9a-z][0-9a-z]{0,2})?-)?"
+    r"(?:0|[1-9a-z][0-9a-z]{0,11}|[12][0-9a-z]{12}|_[A-Za-z0-9_][A-Za-z0-9_-]*)\."
+)
+#: Texts of writes alone, as most are. Narrower than the grammar: the hour in the header has more
+#: digits than an age, so that it is the later one, and each number has at most 64 bits.
+_WRITES = re.compile(
+    r"1[1-9a-z][0-9a-z]{3,4}(?:~(?:"
+    rf"[kK]{_STAMP}[A-Za-z0-9_.][A-Za-z0-9_.-]*"
+    rf"|[uU]{_STAMP}[A-Za-z0-9_-]{{21}}[AQgw][A-Za-z0-9_.-]*"
+    rf"|[rR]{_STAMP}[A-Za-z0-9_-]{{26}}[AEIMQUYcgkosw048]"
+    r"))*"
+)
 
 
 class ItemError(ValueError):
@@ -147,6 +163,14 @@ def items_of(text: str) -> tuple[list[str], int]:
             "lineage_too_many", f"a lineage has at most {MAX_ITEMS} items, this text {len(items)}"
         )
     return items, int(header[1:], 36) if len(header) > 1 else 0
+
+
+def is_of_writes(text: str) -> bool:
+    """Whether *text* is a lineage of writes alone, which can be decoded when somebody asks.
+
+    False says nothing: decode it then.
+    """
+    return len(text) <= _MOST_UNREAD and _WRITES.fullmatch(text) is not None
 
 
 def _gathered(parts: list[str]) -> list[str]:

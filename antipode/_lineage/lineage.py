@@ -96,6 +96,7 @@ class Lineage(Collection[WriteId]):
         "_incomplete",
         "_open_branches",
         "_promises",
+        "_text",
         "_unknown",
     )
 
@@ -136,7 +137,8 @@ class Lineage(Collection[WriteId]):
             if known is None or known.expires_s < promise.expires_s:
                 latest[promise.datastore, promise.id] = promise
         self._promises = frozenset(latest.values())
-        check_range("open_branches", open_branches, MAX_VERSION)
+        if open_branches or type(open_branches) is not int:
+            check_range("open_branches", open_branches, MAX_VERSION)
         self._open_branches = open_branches
         self._unknown = frozenset(unknown)
         for item in self._unknown:
@@ -144,6 +146,8 @@ class Lineage(Collection[WriteId]):
                 msg = f"not an item of an unknown kind: {item!r}"
                 raise ValueError(msg)
         self._hash: int | None = None
+        #: Its canonical text, once the codec has made it.
+        self._text: str | None = None
 
     def _with(self, exact: _Entries, covering: _Entries) -> Lineage:
         """A copy with other entries, each kind under the rule already."""
@@ -154,7 +158,7 @@ class Lineage(Collection[WriteId]):
         new._promises = self._promises
         new._open_branches = self._open_branches
         new._unknown = self._unknown
-        new._hash = None
+        new._hash = new._text = None
         return new
 
     @property

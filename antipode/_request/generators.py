@@ -47,19 +47,21 @@ class Holder:
         )
 
 
-def holder() -> Holder | None:
-    """The generator that opens a scope by ``with``; None for any other code.
+def holder(frame: FrameType) -> Holder | None:
+    """The generator that opens a scope by ``with`` in *frame*; None for any other code.
 
     A generator that :mod:`contextlib` made a context manager is none: its caller's block is meant.
     """
-    frame = _beyond_contextlib(sys._getframe(2))  # noqa: SLF001 - who entered the scope's block
-    while frame is not None and frame.f_code.co_flags & _GENERATOR:
-        driver = frame.f_back
+    if not frame.f_code.co_flags & _GENERATOR and frame.f_globals.get("__name__") != _CONTEXTLIB:
+        return None  # Nearly always.
+    found = _beyond_contextlib(frame)
+    while found is not None and found.f_code.co_flags & _GENERATOR:
+        driver = found.f_back
         if driver is None or _is_of(driver, *_FIXTURES):
             return None
         if not _is_of(driver, _CONTEXTLIB):
-            return Holder(frame)
-        frame = _beyond_contextlib(driver)
+            return Holder(found)
+        found = _beyond_contextlib(driver)
     return None
 
 

@@ -113,24 +113,35 @@ class Scope:
     _came = _EMPTY
     _text: tuple[Lineage, Config, frozenset[str], str] | None = None
 
-    def __init__(self, lineage: Lineage | None = None, *, incoming: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        lineage: Lineage | None = None,
+        *,
+        incoming: tuple[str, ...] = (),
+        answers: bool = True,
+    ) -> None:
         """Start open.
 
         Args:
             lineage: what the request starts from; None for nothing.
             incoming: texts that came with the request. They are decoded when somebody asks: a
                 service that only passes its lineage on does not pay for that.
+            answers: whether they are its caller's, to whom an answer need not bring them back.
         """
         self._lock = threading.Lock()
         self._sampling = threading.Lock()
         self._deferred: list[Callable[[], Lineage]] = []
         self._incoming = incoming
+        self._answers = answers
         #: What rooms above keep here; replaced under the lock, and never changed.
         self.attached: Attached = _NOTHING_ATTACHED
         # Added to and taken from without the lock, which a garbage collection may find held.
         self._branches: list[None] = []
         if lineage is not None:
-            self._lineage = kept(self._noted(lineage))
+            noted = lineage if observers.noting is None else self._noted(lineage)
+            self._lineage = kept(noted)
+        if incoming and not answers and observers.noting is not None:
+            self._take_in()  # What is noted with a lineage that came is asked for at once.
         if observers.timing:
             # One that never ends gives way to another.
             if observers.timed is None or not next(_made) % TIMED_EVERY:
@@ -148,7 +159,8 @@ class Scope:
     @property
     def leaving(self) -> Lineage:
         """The lineage so far, with how many branches of the request still run."""
-        return self.lineage.branching(len(self._branches))
+        lineage = self.lineage
+        return lineage.branching(len(self._branches)) if self._branches else lineage
 
     @property
     def known(self) -> Lineage:
@@ -194,15 +206,17 @@ class Scope:
     def _take_in(self) -> None:
         """Decode what came in; under the lock."""
         if self._incoming:
-            texts = self._incoming
-            self._start_from(Lineage().merge(*(readable(INCOMING_SUBJECT, each) for each in texts)))
+            first, *others = [readable(INCOMING_SUBJECT, each) for each in self._incoming]
+            self._start_from(first.merge(*others) if others else first)
             self._incoming = ()  # Only now: until then, who reads without the lock waits for it.
 
     def _start_from(self, came: Lineage) -> None:
         """Add *came*, which came with the request; under the lock."""
-        if self._came.size < MOST_HELD:  # Else an answer brings back what its caller knows.
-            self._came = self._came.merge(came)
-        self._lineage = kept(self._lineage.merge(self._noted(came)))
+        if self._answers and self._came.size < MOST_HELD:
+            # Else an answer brings back what its caller knows.
+            self._came = came if self._came is _EMPTY else self._came.merge(came)
+        noted = self._noted(came)
+        self._lineage = kept(noted if self._lineage is _EMPTY else self._lineage.merge(noted))
 
     def receive(self, texts: tuple[str, ...]) -> None:
         """Add the lineages that came with a second extraction of the same request."""
@@ -336,8 +350,10 @@ class Scope:
             return held[3]
         if self._incoming and (incoming := self._passing(settings)) is not None:
             return incoming
-        self.leaves()
-        lineage, notes = self.leaving, self._notes()
+        if (observer := observers.dry_run) is not None:
+            observer.leaves(self)
+        lineage = self.leaving
+        notes = _NO_NOTES if observers.noting is None else self._notes()
         if held and held[0] is lineage and held[1] is settings and held[2] == notes:
             return held[3]
         text = _text(lineage, settings, notes)
@@ -363,7 +379,8 @@ class Scope:
 
     def leaves(self) -> None:
         """Note that something is sent, whether or not a lineage goes with it."""
-        tell_of_unsent(self)
+        if self.attached:
+            tell_of_unsent(self)
         if (observer := observers.dry_run) is not None:
             observer.leaves(self)
 
@@ -380,7 +397,8 @@ class Scope:
 
     def answer(self) -> str:
         """What the response carries: the text of what was added."""
-        tell_of_unsent(self)
+        if self.attached:
+            tell_of_unsent(self)
         added = self.added()
         if added is _EMPTY and observers.noting is None:
             return NOTHING

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import ContextDecorator
 from typing import TYPE_CHECKING
 
 from opentelemetry import context as otel_context
 
 from antipode._lineage.codec import decode
+from antipode._lineage.grammar import is_of_writes
 from antipode._lineage.lineage import Lineage
 from antipode._runtime import observers
 from antipode._runtime.config import config
@@ -20,6 +22,7 @@ from .scope import Scope
 
 if TYPE_CHECKING:
     from contextvars import Token
+    from types import FrameType
 
     from opentelemetry.context import Context
 
@@ -56,24 +59,39 @@ class scope(ContextDecorator):  # noqa: N801 - called as the function that it is
             raise RuntimeError(msg)
         self._begun = True
         start = self._start
-        held = self._held = Scope(received(start) if isinstance(start, str) else start)
-        held.holder = holder()
-        self._token = enter(held)
-        if (observer := observers.dry_run) is not None:
-            observer.opened(held, incoming=False)
+        if not isinstance(start, str):
+            held = Scope(start)
+        elif is_of_writes(text := str(start)):
+            held = Scope(incoming=(text,), answers=False)
+        else:
+            held = Scope(received(start))
+        self._held, self._token = held, begin_scope(held, sys._getframe(1))  # noqa: SLF001 - its caller
         return held
 
     def __exit__(self, *_: object) -> None:
         """The block ends, and with it the request."""
-        held = self._held
-        held.end()
-        if (observer := observers.dry_run) is not None:
-            observer.ended()
-        leave(held, self._token)
+        end_scope(self._held, self._token)
 
     def _recreate_cm(self) -> scope:
         """One for each call of a decorated function."""
         return scope(self._start)
+
+
+def begin_scope(held: Scope, frame: FrameType) -> Token[Context]:
+    """The block in *frame* begins, and its scope is *held*; what :func:`end_scope` needs."""
+    held.holder = holder(frame)
+    token = enter(held)
+    if (observer := observers.dry_run) is not None:
+        observer.opened(held, incoming=False)
+    return token
+
+
+def end_scope(held: Scope, token: Token[Context]) -> None:
+    """The block of *held* ends, and with it the request."""
+    held.end()
+    if (observer := observers.dry_run) is not None:
+        observer.ended()
+    leave(held, token)
 
 
 def root() -> Lineage:

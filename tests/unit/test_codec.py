@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from antipode import Lineage, LineageDecodeError, WriteId, deserialize, serialize
 from antipode._lineage.codec import _around, _log
 from antipode._lineage.grammar import MAX_FOREIGN, MAX_ITEMS, MAX_TEXT, foreign_of
-from antipode.shim import decode, encode
+from antipode.shim import decode, encode, is_of_writes
 from tests.unit import _lineages as some
 
 if TYPE_CHECKING:
@@ -254,3 +255,33 @@ def test_a_later_version_survives_a_hop() -> None:
     sent = serialize(deserialize(later))
     (item,) = deserialize(sent).unknown
     assert foreign_of(item) == later
+
+
+def changed(text: str, changes: list[tuple[int, str, bool]]) -> str:
+    """*text* with each of *changes*: a character put at a place, or in place of what is there."""
+    for place, character, replaces in changes:
+        at = place % (len(text) + 1)
+        text = f"{text[:at]}{character}{text[at + replaces :]}"
+    return text
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([*ENTRIES.values()]), st.integers(0, 50_000)), max_size=3),
+    st.lists(st.tuples(st.integers(0), st.sampled_from(["", *some.ALPHABET]), st.booleans())),
+)
+def test_what_waits_to_be_decoded_is_a_lineage(
+    entries: list[tuple[WriteId, int]], changes: list[tuple[int, str, bool]]
+) -> None:
+    """A text that is taken for writes by sight is never refused later, whatever it is made of."""
+    writes = [replace(write, written_hour=HOUR - age) for write, age in entries]
+    text = changed(encode(Lineage(writes)), changes)
+    if is_of_writes(text):
+        assert len(decode(text)) <= text.count("~")
+
+
+@pytest.mark.parametrize("store", [name for name in ENTRIES if name.startswith(("M", "R", "the"))])
+def test_the_usual_text_waits_to_be_decoded(store: str) -> None:
+    """Entries as stores give them are known by sight, with an age, without an hour, with a tag."""
+    entry = ENTRIES[store]
+    others = [replace(entry, datastore="b", written_hour=hour) for hour in (0, HOUR - 40_000)]
+    assert is_of_writes(encode(Lineage([entry, *others, WriteId("a", "k", "v-1", HOUR)])))

@@ -9,7 +9,7 @@ with that one entry; receipts are kept by it, and a consumer adds it to what it 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote_plus
 
 from antipode import (
@@ -27,6 +27,7 @@ from antipode.shim import (
     count,
     decode,
     encode,
+    is_of_writes,
     log_once,
     readable,
     record_sent,
@@ -58,6 +59,7 @@ _OTHER_PROPERTIES = 4096
 _OTHER_VALUE = 1024
 # Of a character in UTF-8.
 _MOST_BYTES = 4
+_EMPTY = Lineage()
 
 
 def outgoing(
@@ -228,8 +230,22 @@ def has_lineage(headers: Mapping[str, Any] | None) -> bool:
     return WRITE in found or (text is not None and MEMBER in (as_text(text) or MEMBER))
 
 
-def incoming(headers: Mapping[str, Any] | None, subject: str = "") -> Lineage:
-    """The lineage that a message carries: absent (empty), valid, or marked unreadable.
+class Carried(NamedTuple):
+    """What a message carries.
+
+    Attributes:
+        unread: texts of lineages that are well-formed, to be decoded when somebody asks.
+        lineage: what else it depends on, marks of what cannot be read among it.
+        write: the message's own write; None where it names none.
+    """
+
+    unread: tuple[str, ...]
+    lineage: Lineage
+    write: WriteId | None
+
+
+def carried(headers: Mapping[str, Any] | None, subject: str = "") -> Carried:
+    """What a message carries: absent (empty), valid, or marked unreadable.
 
     Never raises, whatever the headers hold. Several members are merged.
 
@@ -237,17 +253,27 @@ def incoming(headers: Mapping[str, Any] | None, subject: str = "") -> Lineage:
         headers: the message's; None when it has none.
         subject: the datastore, where it is known, for the mark.
     """
+    write, lineage = None, _EMPTY
+    try:
+        write = own_write(headers)
+    except ValueError as error:
+        lineage = unreadable(subject or UNKNOWN_SUBJECT, str(error))
     header = (headers or {}).get(BAGGAGE)
     if header is None:
-        return Lineage()
-    subject = subject or UNKNOWN_SUBJECT
-    text = as_text(header)
-    if text is None:
-        return unreadable(subject, f"a {type(header).__name__} header")
+        return Carried((), lineage, write)
+    subject = subject or (UNKNOWN_SUBJECT if write is None else write.datastore)
+    if (text := as_text(header)) is None:
+        mark = unreadable(subject, f"a {type(header).__name__} header")
+        return Carried((), lineage.merge(mark), write)
     if len(text) > _MAX_READ:
-        return unreadable(subject, "oversized header")
+        return Carried((), lineage.merge(unreadable(subject, "oversized header")), write)
     ours, _ = _split(text)
-    return Lineage().merge(*(readable(subject, member) for member in ours))
+    unread = tuple(member for member in ours if is_of_writes(member))
+    if len(unread) < len(ours):
+        lineage = lineage.merge(
+            *(readable(subject, member) for member in ours if member not in unread)
+        )
+    return Carried(unread, lineage, write)
 
 
 def own_write(headers: Mapping[str, Any] | None) -> WriteId | None:
@@ -279,11 +305,5 @@ def received(
 
     The lineage does not hold the message's own write yet.
     """
-    try:
-        write = own_write(headers)
-    except ValueError as error:
-        lineage = incoming(headers, subject)
-        return lineage.merge(unreadable(subject or UNKNOWN_SUBJECT, str(error))), None
-    if not subject and write is not None:
-        subject = write.datastore
-    return incoming(headers, subject), write
+    unread, lineage, write = carried(headers, subject)
+    return lineage.merge(*(readable(subject, text) for text in unread)), write

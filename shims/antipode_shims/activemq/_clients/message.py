@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from antipode import scope
-from antipode.shim import record_handled, record_unlabelled, shims_of
-from antipode_shims._messages.consumed import taken
-from antipode_shims._messages.headers import has_lineage
+from antipode_shims._messages.message import message_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
     from antipode.shim import Scope
 
 
-@contextmanager
-def message(frame: Any, *, datastore: str) -> Iterator[Scope]:
+def message(frame: Any, *, datastore: str) -> AbstractContextManager[Scope]:
     """Handle one consumed message as a request of its own.
 
     The scope holds what the message depends on, and the message itself, which is visible here
@@ -34,12 +29,4 @@ def message(frame: Any, *, datastore: str) -> Iterator[Scope]:
     """
     from antipode_shims.activemq._endpoint import headers_of
 
-    headers = headers_of(frame)
-    ledgers = [getattr(shim, "ledger", None) for shim in shims_of(datastore)]
-    lineage, write = taken(headers, datastore, ledgers)
-    with scope(lineage if write is None else lineage.append(write)) as held:
-        if not has_lineage(headers):
-            record_unlabelled(datastore)
-        elif held.notes is not None:  # A dry run's.
-            record_handled(datastore)
-        yield held
+    return message_of(headers_of(frame), datastore)

@@ -12,10 +12,10 @@ import copy
 import functools
 from typing import TYPE_CHECKING, Any
 
+from antipode_shims._messages.message import message_of
 from antipode_shims._messages.publisher import Publications
 
 from .channel_state import AROUND_PROPERTIES, State, state_of, stored
-from .message import message_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opentelemetry import baggage
 from opentelemetry import context as otel_context
 from opentelemetry.baggage.propagation import W3CBaggagePropagator
 
-from antipode import scope
-from antipode.shim import Scope, record_handled, record_unlabelled, shims_of
-from antipode_shims._messages.consumed import deliver, fulfilled_by
-from antipode_shims._messages.headers import (
-    BAGGAGE,
-    as_text,
-    has_lineage,
-    received,
-)
+from antipode_shims._messages.headers import BAGGAGE, as_text
+from antipode_shims._messages.message import message_of
+
+if TYPE_CHECKING:
+    from antipode.shim import Scope
 
 
 def message(msg: Any) -> AbstractContextManager[Scope]:
@@ -37,27 +33,6 @@ def message(msg: Any) -> AbstractContextManager[Scope]:
         TypeError: it is none of these, for example what ``basic_get`` returns for an empty queue.
     """
     return message_of(_headers_of(msg))
-
-
-@contextmanager
-def message_of(headers: Mapping[str, Any] | None, subject: str = "") -> Iterator[Scope]:
-    """The scope of a message with *headers*, consumed from the datastore *subject*."""
-    lineage, write = received(headers, subject)
-    for datastore in {subject, *([write.datastore] if write is not None else [])} - {""}:
-        for shim in shims_of(datastore):
-            fulfilled_by(headers, getattr(shim, "ledger", None), datastore)
-    if write is not None:
-        # Which region a channel consumes in only its application knows: the one where its
-        # receipts listen, for a process reads in one region.
-        for shim in shims_of(write.datastore):
-            deliver(getattr(shim, "ledger", None), write, lineage)
-        lineage = lineage.append(write)
-    with scope(lineage) as held:
-        if not has_lineage(headers):
-            record_unlabelled(subject)
-        elif held.notes is not None:  # A dry run's.
-            record_handled(subject if write is None else write.datastore)
-        yield held
 
 
 @contextmanager

@@ -7,9 +7,10 @@ import functools
 import struct
 from typing import TYPE_CHECKING, Any
 
+from antipode_shims._messages.message import message_of
+
 from .channel_state import AROUND_PROPERTIES, stored
 from .libraries import pika
-from .message import message_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
