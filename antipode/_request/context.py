@@ -107,6 +107,12 @@ def context_with(
     return made
 
 
+def has_member(context: Context) -> bool:
+    """Whether the baggage in *context* has a member of ours."""
+    entries = context.get(BAGGAGE_KEY)
+    return isinstance(entries, dict) and MEMBER in entries
+
+
 def is_bare(context: Context) -> bool:
     """Whether there is nothing in *context* but a scope, and no baggage but the handle on it."""
     entries = context.get(BAGGAGE_KEY)

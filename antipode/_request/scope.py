@@ -352,11 +352,13 @@ class Scope:
             return incoming
         if (observer := observers.dry_run) is not None:
             observer.leaves(self)
-        lineage = self.leaving
+        known = not (self._deferred or self._incoming or self._branches)
+        lineage = self._lineage if known else self.leaving
         notes = _NO_NOTES if observers.noting is None else self._notes()
         if held and held[0] is lineage and held[1] is settings and held[2] == notes:
             return held[3]
-        text = _text(lineage, settings, notes)
+        most, egress = settings.max_lineage_bytes, settings.egress
+        text = encode_bounded(lineage, max_bytes=most, egress=egress, notes=notes)
         self._text = (lineage, settings, notes, text)
         observers.telemetry.left("baggage", text, lineage)
         return text

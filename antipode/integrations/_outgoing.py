@@ -10,7 +10,7 @@ from opentelemetry import baggage
 from opentelemetry import context as otel_context
 
 from antipode import Lineage
-from antipode._request.context import context_with, scope_in
+from antipode._request.context import context_with, has_member, scope_in
 from antipode._request.lineage_text import readable
 from antipode._request.scope import NOTHING
 from antipode._runtime import egress_hosts as _hosts
@@ -87,7 +87,7 @@ class Outgoing:
         self._scope: Scope | None = held if self._allowed else None
         #: What the request carries; empty where it carries nothing, as after ``baggage.clear()``.
         self.text = ""
-        if self._scope is not None and baggage.get_baggage(MEMBER, context) is not None:
+        if self._scope is not None and has_member(context):
             self.text = self._scope.text()
 
     @property
@@ -105,7 +105,9 @@ class Outgoing:
             return without_member(header) if header else None
         if self._scope is None or not self.text:
             return None
-        there = members([header]) if header else ()
+        if not header:
+            return f"{MEMBER}={self.text}"
+        there = members([header])
         if there == (self.text,):
             return None
         return with_member(header, self._scope.text_with(self.text, there))

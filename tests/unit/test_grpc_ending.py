@@ -76,4 +76,4 @@ def test_who_comes_second_waits_until_it_is_judged() -> None:
     for thread in threads:
         thread.join(TIMEOUT_S)
     assert found == [1]
-    assert not ending
+    assert ending.call is None

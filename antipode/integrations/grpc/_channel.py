@@ -125,28 +125,29 @@ class _Stream:
 class Ending:
     """The end of a call that outlasts its start: it is judged once, by who sees it first."""
 
-    __slots__ = ("_call", "_lock", "_method")
+    __slots__ = ("_lock", "_method", "call")
 
     def __init__(self, method: Method, call: Outgoing) -> None:
         self._method = method
         self._lock = threading.Lock()
-        self._call: Outgoing | None = call
+        #: The call; None once it is judged.
+        self.call: Outgoing | None = call
         call.began()
 
     def seen(self, inner: Any) -> None:
         """The status of *inner* is there. Who comes second waits until it is judged."""
         with self._lock:
-            if self._call is None:
+            if self.call is None:
                 return
             try:
-                self._judge(self._call, inner)
+                self._judge(self.call, inner)
             finally:
-                self._call = None  # Not before: who comes second would not wait.
+                self.call = None  # Not before: who comes second would not wait.
 
     def left(self, inner: Any) -> None:
         """Nobody holds *inner* any more. For finalisers: nothing here waits for a lock."""
         if self._lock.acquire(blocking=False):
-            call, self._call = self._call, None
+            call, self.call = self.call, None
             self._lock.release()
             if call is not None:
                 call.later(lambda: self._judge(call, inner))
@@ -157,10 +158,6 @@ class Ending:
             call.failed()
         else:
             self._method.raised(call, inner)
-
-    def __bool__(self) -> bool:
-        """Whether it is still to come."""
-        return self._call is not None
 
 
 class Watched:
@@ -186,7 +183,7 @@ class Watched:
         return type(self._inner)
 
     def _look(self) -> None:
-        if self._ending and self._inner.done():
+        if self._ending.call is not None and self._inner.done():
             self._ending.seen(self._inner)
 
     def __iter__(self) -> Iterator[Any]:
@@ -213,7 +210,7 @@ class Watched:
         return repr(self._inner)
 
     def __del__(self) -> None:
-        if self._ending:
+        if self._ending.call is not None:
             self._ending.left(self._inner)
 
 

@@ -95,7 +95,8 @@ def sending(call: Outgoing, metadata: Iterable[Entry] | None, fixed: int) -> Ent
     if held != [f"{MEMBER}={call.text}"]:
         header = call.baggage(",".join(held) or None)
         if header is not None:
-            entries = _with_header(entries, header)
+            ours = (BAGGAGE, header)
+            entries = _with_header(entries, header) if held else (*entries, ours)
             used += len(header) + ENTRY_BYTES + len(BAGGAGE)
     if not said:
         entries = (*entries, _SENT)

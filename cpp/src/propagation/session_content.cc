@@ -116,8 +116,7 @@ std::string ContentOf(const std::vector<Part>& parts, std::size_t room, const Se
   Settings left = settings;
   left.max_lineage_bytes = room - start.size() + grammar::kMemberBytes;
   left.egress.reset();  // It has been applied.
-  bool whole = false;
-  return start += LeavingText(found.front().lineage, left, &whole);
+  return start += LeavingText(found.front().lineage, left);
 }
 
 std::vector<std::string_view> CookiesOf(const Headers& headers, std::string_view name) {

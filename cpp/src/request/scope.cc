@@ -144,12 +144,9 @@ std::string Scope::Inside::Leaving() const {
     held = lineage;
   }
   held = WithUnread(std::move(held));
-  bool whole = false;
-  std::string text = LeavingText(WithBranches(held, branches), *settings, &whole);
-  if (whole) {  // What was dropped is counted each time it is.
-    const std::lock_guard guard(lock);
-    leaving = {std::move(held), branches, settings, text};
-  }
+  std::string text = LeavingText(WithBranches(held, branches), *settings);
+  const std::lock_guard guard(lock);
+  leaving = {std::move(held), branches, settings, text};
   return text;
 }
 

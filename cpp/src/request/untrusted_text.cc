@@ -97,16 +97,16 @@ Lineage StoredLineage(std::string_view datastore, std::string_view text) {
 
 std::string LeavingText(const Lineage& lineage, const std::set<std::string>& notes) {
   const auto settings = SettingsInForce();
-  bool whole = false;
-  if (notes.empty()) return LeavingText(lineage, *settings, &whole);
+  if (notes.empty()) return LeavingText(lineage, *settings);
   std::string text = lineage.Serialize(Bound{settings->max_lineage_bytes, settings->egress, notes});
   CountDropped(lineage, text, *settings);
   return text;
 }
 
-std::string LeavingText(const Lineage& lineage, const Settings& settings, bool* whole) {
-  std::string text = lineage.Serialize(Bound{settings.max_lineage_bytes, settings.egress}, whole);
-  if (!*whole) CountDropped(lineage, text, settings);
+std::string LeavingText(const Lineage& lineage, const Settings& settings) {
+  bool whole = false;
+  std::string text = lineage.Serialize(Bound{settings.max_lineage_bytes, settings.egress}, &whole);
+  if (!whole) CountDropped(lineage, text, settings);
   return text;
 }
 

@@ -12,10 +12,9 @@ namespace antipode {
 
 /// What is left of a lineage that may have come from elsewhere: decoding asks no clock.
 Lineage ReceivedLineage(const Lineage& lineage);
-/// A lineage as it may leave this process, with the notes of a dry run. `*whole` then says whether that is certainly
-/// all of it.
+/// A lineage as it may leave this process, with the notes of a dry run. What is left out is counted.
 std::string LeavingText(const Lineage& lineage, const std::set<std::string>& notes = {});
-std::string LeavingText(const Lineage& lineage, const Settings& settings, bool* whole);
+std::string LeavingText(const Lineage& lineage, const Settings& settings);
 
 /// A text that left, and of what it was.
 struct LeavingCache {

@@ -44,6 +44,22 @@ TEST(Snapshot, IsWithinTheBoundWhereTheLineageFillsIt) {
   EXPECT_EQ(snapshot.incomplete().size(), 2U) << "and one says what was dropped";
 }
 
+TEST(ScopeText, CountsOnceWhatDoesNotFitHoweverOftenItLeaves) {
+  Settings settings;
+  settings.max_lineage_bytes = 64;
+  const SettingsGuard guard(settings);
+  Scope scope;
+  for (std::uint64_t key = 0; key < 20; ++key) scope.Append({"posts", "key" + std::to_string(key), key});
+  const std::uint64_t before = Counted("dropped_for_size", "posts");
+  const std::string text = scope.text();
+  EXPECT_LE(text.size(), 64U - 9U);
+  EXPECT_EQ(scope.text(), text);
+  EXPECT_EQ(Counted("dropped_for_size", "posts"), before + 1);
+  scope.Append({"posts", "another", std::uint64_t{20}});
+  EXPECT_LE(scope.text().size(), 64U - 9U);
+  EXPECT_EQ(Counted("dropped_for_size", "posts"), before + 2) << "of another lineage once more";
+}
+
 TEST(ScopeGuard, EndsItsScopeAndLeavesTheOneAround) {
   const ScopeGuard outer;
   std::shared_ptr<Scope> inside;

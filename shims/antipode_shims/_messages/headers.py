@@ -143,7 +143,7 @@ def _put_lineage(sent: dict[str, Any], held: Scope, datastore: str) -> None:
         held.leaves()
         return
     text = held.text()
-    if any(member != text for member in ours):
+    if ours and any(member != text for member in ours):
         merged = held.leaving.merge(*(readable(UNKNOWN_SUBJECT, member) for member in ours))
         text = stored_text(merged)
     sent[BAGGAGE] = _within_limits([f"{MEMBER}={text}", *others], datastore)

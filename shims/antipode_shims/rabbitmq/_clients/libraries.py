@@ -17,6 +17,8 @@ def pika() -> Any:
     Raises:
         ConfigurationError: it is not installed; the message says what to run.
     """
+    if (found := sys.modules.get("pika")) is not None:
+        return found  # As for each message.
     try:
         return import_module("pika")
     except ModuleNotFoundError as error:
