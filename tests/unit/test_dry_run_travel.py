@@ -18,7 +18,7 @@ from antipode import Lineage, WriteId
 from antipode._dry_run.notes import Notes
 from antipode.propagation import AntipodePropagator
 from antipode.shim import floor, record_write, stored_lineage, stored_text
-from antipode_shims._messages.headers import incoming, outgoing
+from antipode_shims._messages.headers import outgoing, received
 
 from ._dry_runs import fake, records, verdicts, write
 
@@ -167,7 +167,7 @@ def test_message_carries_them(tmp_path: Path, lineage: Lineage | None) -> None:
         record_write(write())
         antipode.barrier(timeout=1)
         headers = outgoing({}, datastore="news", lineage=lineage)
-    with antipode.scope(incoming(headers)):
+    with antipode.scope(received(headers)[0]):
         floor(store)
     assert verdicts(tmp_path) == ["guarded"]
     publisher, consumer = records(tmp_path, "scope")

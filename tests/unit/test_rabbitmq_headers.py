@@ -18,7 +18,6 @@ from antipode_shims._messages.headers import (
     MAX_HEADER_BYTES,
     MAX_MEMBERS,
     WRITE,
-    incoming,
     outgoing,
     own_write,
     received,
@@ -34,6 +33,11 @@ UNREADABLE = {("news", "unreadable")}
 def sent(headers: dict[str, Any] | None = None, **kwargs: Any) -> dict[str, Any]:
     """What is published to the datastore ``news`` in place of *headers*, as a copy."""
     return {**(outgoing(headers, datastore="news", **kwargs) or {})}
+
+
+def incoming(headers: dict[str, Any], subject: str = "") -> Lineage:
+    """What the consumer of a message depends on."""
+    return received(headers, subject)[0]
 
 
 def test_without_a_scope_headers_are_as_they_were() -> None:
