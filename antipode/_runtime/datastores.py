@@ -78,6 +78,7 @@ _OF_REGIONS = frozenset({"dynamodb", "s3", "sns"})
 #: Whose clients are of a whole server or set, and what they call what lies in it.
 _OF_WHOLES = {"mongodb": "databases", "activemq": "destinations"}
 _MOST_SHOWN = 200
+_MOST_SAID = 500
 _MOST_PORT = 65535
 _MOST_DIGITS = 9
 _LOOPBACK = frozenset({"", "localhost", "127.0.0.1", "::1"})
@@ -149,7 +150,8 @@ def _pairs(given: Mapping[str, str | Iterable[str]]) -> Iterator[tuple[str, str]
 
 
 def _refuse(shown: str, why: str) -> NoReturn:
-    msg = f"datastores has {shown!r}: {why} (configure(datastores=...) or ANTIPODE_DATASTORES)"
+    said = why if len(why) <= _MOST_SAID else f"{why[:_MOST_SAID]}..."
+    msg = f"datastores has {shown!r}: {said} (configure(datastores=...) or ANTIPODE_DATASTORES)"
     raise ConfigurationError(msg)
 
 

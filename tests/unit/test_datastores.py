@@ -167,6 +167,8 @@ def test_who_watches_a_service_goes_before_its_name() -> None:
         "a=" * 50_000,
         "a=mysql://" + ":" * 100_000,
         "a=mysql://b/" + "@" * 100_000,
+        "a=mysql://b?" + "z" * 100_000,
+        "a=mysql://b/?both=" + "z" * 100_000,
         "a=mongodb://" + "h," * 50_000,
         " ,".join(f"a{number}=redis://h{number}" for number in range(5_000)),
     ],

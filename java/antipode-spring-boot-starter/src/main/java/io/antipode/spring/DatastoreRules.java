@@ -8,12 +8,12 @@ import io.antipode.spring.DatastoreRule.Place;
 import io.antipode.spring.DatastoreRule.Store;
 import java.net.URLDecoder;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Set;
 import java.util.regex.MatchResult;
 import java.util.regex.Matcher;
@@ -34,6 +34,7 @@ final class DatastoreRules {
   static final int SENTINEL_PORT = 26379;
   private static final int MOST_PORT = 65535;
   private static final int MOST_SHOWN = 200;
+  private static final int MOST_SAID = 500;
 
   /** Whose clients are of a region, in which they name tables, buckets and topics. */
   private static final Set<Store> OF_REGIONS = Set.of(Store.DYNAMODB, Store.S3, Store.SNS);
@@ -72,7 +73,7 @@ final class DatastoreRules {
 
   /** Where an entry begins: MongoDB's URLs have commas of their own. */
   private static final Pattern BEGINS =
-      Pattern.compile("[,;\\s]+(?=[^\\s,;=:/?]+\\s*=\\s*[a-z][a-z0-9+]*://)");
+      Pattern.compile("(?<![,;\\s])[,;\\s]+(?=[^\\s,;=:/?]+\\s*=\\s*[a-z][a-z0-9+]*://)");
 
   private static final Pattern ENTRY = Pattern.compile("([^\\s,;=:/?]+)\\s*=\\s*(\\S+)");
   private static final Pattern URL =
@@ -105,25 +106,42 @@ final class DatastoreRules {
     if (text != null) {
       return text.isBlank() ? new DatastoreRules(List.of()) : parsed(text);
     }
-    List<DatastoreRule> found = new ArrayList<>();
+    Agreeing found = new Agreeing();
     binder
         .bind(PROPERTY, Bindable.mapOf(String.class, String.class))
         .orElseGet(Map::of)
-        .forEach((name, url) -> add(found, rule(INDEX.matcher(name).replaceFirst(""), url)));
-    return new DatastoreRules(found);
+        .forEach((name, url) -> found.add(rule(INDEX.matcher(name).replaceFirst(""), url)));
+    return found.read();
   }
 
   /** Returns the rules of a text. */
   static DatastoreRules parsed(String text) {
-    List<DatastoreRule> found = new ArrayList<>();
-    for (String each : BEGINS.split(text.replaceAll("^[\\s,;]+|[\\s,;]+$", ""), -1)) {
+    Agreeing found = new Agreeing();
+    for (String each : BEGINS.split(trimmed(text), -1)) {
       Matcher entry = ENTRY.matcher(each.strip());
       if (!entry.matches()) {
         throw refused(shown(each), "an entry is a name and a URL, as in " + EXAMPLE);
       }
-      add(found, rule(entry.group(1), entry.group(2)));
+      found.add(rule(entry.group(1), entry.group(2)));
     }
-    return new DatastoreRules(found);
+    return found.read();
+  }
+
+  /** Returns a text without what may stand around entries. */
+  private static String trimmed(String text) {
+    int start = 0;
+    int end = text.length();
+    while (start < end && isBetween(text.charAt(start))) {
+      start++;
+    }
+    while (end > start && isBetween(text.charAt(end - 1))) {
+      end--;
+    }
+    return text.substring(start, end);
+  }
+
+  private static boolean isBetween(char each) {
+    return each == ',' || each == ';' || Character.isWhitespace(each);
   }
 
   /** Returns whether a kind of store is among them. */
@@ -320,38 +338,43 @@ final class DatastoreRules {
     return URLDecoder.decode(text.replace("+", "%2B"), StandardCharsets.UTF_8);
   }
 
-  /** Adds a rule once; no two say different things of one address. */
-  private static void add(List<DatastoreRule> rules, @Nullable DatastoreRule rule) {
-    if (rule == null) {
-      return;
-    }
-    for (DatastoreRule other : rules) {
-      Place common = common(rule, other);
-      if (common == null || rule.equals(other)) {
-        continue;
+  /** The rules of a text, each once; no two say different things of one address. */
+  private static final class Agreeing {
+    private final Set<DatastoreRule> rules = new LinkedHashSet<>();
+    private final Map<Spot, DatastoreRule> held = new HashMap<>();
+
+    private record Spot(Store store, @Nullable String database, Place place) {}
+
+    void add(@Nullable DatastoreRule rule) {
+      if (rule == null) {
+        return;
       }
-      String where = DatastoreRule.described(rule.store(), List.of(common), rule.database());
-      String names = other.datastore() + " and " + rule.datastore();
-      if (rule.datastore().equals(NOT_OURS) != other.datastore().equals(NOT_OURS)) {
-        throw refused(
+      for (Place place : rule.places()) {
+        DatastoreRule other =
+            held.putIfAbsent(new Spot(rule.store(), rule.database(), place), rule);
+        if (other != null && !rule.equals(other)) {
+          throw disagreeing(other, rule, place);
+        }
+      }
+      boolean unused = rules.add(rule);
+    }
+
+    private static ConfigurationException disagreeing(
+        DatastoreRule one, DatastoreRule other, Place common) {
+      String where = DatastoreRule.described(other.store(), List.of(common), other.database());
+      String names = one.datastore() + " and " + other.datastore();
+      if (other.datastore().equals(NOT_OURS) != one.datastore().equals(NOT_OURS)) {
+        return refused(
             names, where + " is a datastore and is none ('-'): take one of the entries out");
       }
-      throw rule.datastore().equals(other.datastore())
-          ? refused(rule.datastore(), where + " is named twice, with different options")
+      return other.datastore().equals(one.datastore())
+          ? refused(other.datastore(), where + " is named twice, with different options")
           : refused(names, where + " has two names: give the one that every service uses");
     }
-    if (!rules.contains(rule)) {
-      rules.add(rule);
-    }
-  }
 
-  private static @Nullable Place common(DatastoreRule rule, DatastoreRule other) {
-    boolean isOneStore =
-        rule.store() == other.store() && Objects.equals(rule.database(), other.database());
-    return rule.places().stream()
-        .filter(place -> isOneStore && other.places().contains(place))
-        .findFirst()
-        .orElse(null);
+    DatastoreRules read() {
+      return new DatastoreRules(List.copyOf(rules));
+    }
   }
 
   /** Returns a text without what may be a password, whatever signs it has in it. */
@@ -365,7 +388,11 @@ final class DatastoreRules {
     }
     hidden = NO_PORT.matcher(hidden).replaceAll("$1:***");
     hidden = OPTION.matcher(hidden).replaceAll(DatastoreRules::shownOption);
-    return hidden.length() <= MOST_SHOWN ? hidden : hidden.substring(0, MOST_SHOWN) + "...";
+    return cut(hidden, MOST_SHOWN);
+  }
+
+  private static String cut(String text, int most) {
+    return text.length() <= most ? text : text.substring(0, most) + "...";
   }
 
   /** Returns an option as it stands, if it is one that is known; else without its value. */
@@ -383,7 +410,7 @@ final class DatastoreRules {
             + " has '"
             + shown
             + "': "
-            + why
+            + cut(why, MOST_SAID)
             + " (the property or the variable ANTIPODE_DATASTORES)");
   }
 }

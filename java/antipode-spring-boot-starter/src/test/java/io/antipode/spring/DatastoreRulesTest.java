@@ -9,10 +9,15 @@ import io.antipode.spring.DatastoreRule.Place;
 import io.antipode.spring.DatastoreRule.Store;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.MethodSource;
 import org.springframework.core.env.MapPropertySource;
 import org.springframework.core.env.StandardEnvironment;
 
@@ -155,5 +160,42 @@ class DatastoreRulesTest {
       assertThat(rule).isNotNull();
       assertThat(rule.datastore()).isEqualTo(watching.equals("s2") ? "own" : "any");
     }
+  }
+
+  private static Stream<String> longTexts() {
+    return Stream.of(
+        ",".repeat(100_000) + "x",
+        " ".repeat(100_000) + "=",
+        "a=redis://h" + " ,".repeat(50_000) + "x",
+        "a".repeat(100_000),
+        "a=".repeat(50_000),
+        "a=mysql://" + ":".repeat(100_000),
+        "a=mysql://b/" + "@".repeat(100_000),
+        "a=mysql://h?" + "z".repeat(100_000),
+        "a=redis://h/" + "z".repeat(100_000));
+  }
+
+  /** 100 kB are refused with an error of a few lines, in linear time: quadratic is minutes. */
+  @ParameterizedTest
+  @MethodSource("longTexts")
+  @Timeout(60)
+  void aLongTextIsRefusedSoon(String text) {
+    assertThatThrownBy(() -> DatastoreRules.parsed(text))
+        .isInstanceOf(ConfigurationException.class)
+        .satisfies(error -> assertThat(error.getMessage()).hasSizeLessThan(1_000));
+  }
+
+  /** Nor do as many entries, or hosts of one, take longer. */
+  @Test
+  @Timeout(60)
+  void manyEntriesAreReadSoon() {
+    String entries =
+        IntStream.range(0, 5_000)
+            .mapToObj(each -> "a" + each + "=redis://h" + each)
+            .collect(Collectors.joining(" ,"));
+    DatastoreRules rules = DatastoreRules.parsed(entries);
+    assertThat(found(rules, Store.REDIS, "h4999", 6379, "0")).isEqualTo("a4999");
+    rules = DatastoreRules.parsed("a=mongodb://" + "h,".repeat(50_000) + "z");
+    assertThat(found(rules, Store.MONGODB, "z", 27017, null)).isEqualTo("a");
   }
 }
