@@ -139,7 +139,9 @@ final class RedisInstrumentation
     plain.getClientConfiguration().getClientResources().ifPresent(builder::resources);
     String place =
         properties.requireDatastore(name, connections.datastore()) + "/" + server.getDatabase();
-    builder.primary(() -> primary(place).shared());
+    if (connections.readsFrom() == ReadsFrom.REPLICA) {
+      builder.primary(() -> primary(place).shared());
+    }
     RedisShim shim = registered(name, builder);
     InstrumentedLettuceConnectionFactory instrumented =
         new InstrumentedLettuceConnectionFactory(plain, server, shim);
