@@ -30,12 +30,6 @@ final class Records {
     return "`" + name.replace("`", "``") + "`";
   }
 
-  static String ddl() {
-    return "CREATE TABLE IF NOT EXISTS `antipode_promises` (id BINARY(16) NOT NULL PRIMARY KEY,"
-        + " fulfilled BOOLEAN NOT NULL, refused BOOLEAN NOT NULL DEFAULT FALSE,"
-        + " until_s BIGINT UNSIGNED NOT NULL, KEY (until_s)) ENGINE=InnoDB COMMENT 'antipode 1'";
-  }
-
   /**
    * Returns what records a promise, unless it has a record; it changes two rows if that differs.
    */

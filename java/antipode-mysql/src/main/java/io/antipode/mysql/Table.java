@@ -34,7 +34,7 @@ final class Table extends Table2<Link> {
           "CREATE TABLE IF NOT EXISTS `antipode_tombstone` (t VARBINARY(256) NOT NULL, k"
               + " VARBINARY(512) NOT NULL, l MEDIUMBLOB NOT NULL, h INT UNSIGNED NOT NULL,"
               + " n INT UNSIGNED NOT NULL, PRIMARY KEY (t, k), KEY (h))",
-          Records.ddl());
+          MySqlMigrations.promises().get(0));
 
   private static final String NAME = "antipode_kv";
   private static final int HEAD = 10;

@@ -40,6 +40,13 @@ record Tombstones(String sql, List<Integer> parameters) {
     return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'";
   }
 
+  /** Returns a row's key of these values, as triggers spell it. */
+  static String key(List<String> values) {
+    Text text = new Text();
+    text.row(values.stream().map(each -> new Literal(each, 0, "")).toList());
+    return text.sql.toString();
+  }
+
   /** The text, as triggers spell a row's key. */
   private static final class Text {
     private final StringBuilder sql = new StringBuilder();
