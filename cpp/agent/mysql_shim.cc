@@ -1,6 +1,7 @@
 // MySQL and MariaDB in the agent: what their shim decides, and the shim itself.
 #include <mysql.h>
 
+#include <algorithm>
 #include <deque>
 
 #include "antipode/mysql.h"
@@ -10,6 +11,7 @@
 #include "mysql/look.h"
 #include "mysql/position.h"
 #include "mysql/statements.h"
+#include "mysql/views.h"
 #include "open_shim.h"
 
 namespace antipode::agent {
@@ -130,6 +132,21 @@ Json Commits(const Json& given) {
     }
   }
   return {{"writes", all}};
+}
+
+bool MayWriteByView(const Json& given) {
+  const Json& definitions = given.at("definitions");
+  const mysql::Asked asked = [&](const std::string& question) {
+    std::string name = question.substr(std::string("SHOW CREATE TABLE ").size());
+    name.erase(std::remove(name.begin(), name.end(), '`'), name.end());
+    const Json text = definitions.value(name, Json(""));
+    if (text.is_null()) throw mysql::Error("denied", 1142);
+    return std::vector<mysql::Row>{{{"Create View", text.get<std::string>()}}};
+  };
+  const auto flavor = given.at("family") == "mysql" ? mysql::Flavor::kMySql : mysql::Flavor::kMariaDb;
+  const mysql::Functions harmless = given.value("readonly_functions", mysql::Functions());
+  const auto names = mysql::NamesRead(given.at("command").get<std::string>());
+  return mysql::ViewsSeen().MayWrite(names, flavor, harmless, asked, 0);
 }
 
 Json SetOf(const Json& given) {
@@ -288,6 +305,7 @@ Json DecideMysql(const std::string& kind, const Json& given) {
     const auto flavor = given.at("family") == "mysql" ? mysql::Flavor::kMySql : mysql::Flavor::kMariaDb;
     return {{"calls", mysql::CallsOf(mysql::CallsOf(given.at("command").get<std::string>()), flavor)}};
   }
+  if (kind == "view") return {{"may_write", MayWriteByView(given)}};
   if (kind == "found") {
     return {{"lineage", json::Of(mysql::BesideOf("posts", given.at("column").get<std::string>()))}};
   }

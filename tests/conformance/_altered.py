@@ -81,6 +81,7 @@ _LEVELS: dict[str, dict[str, list[str]]] = {
         "groups": ["does"],
         "keys": ["keys"],
         "statements": ["stamped", "item"],
+        "views": ["may_write"],
     },
     "S3-stored": {
         "documents": ["lineage", "match"],

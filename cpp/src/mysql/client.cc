@@ -18,6 +18,7 @@
 #include "mysql/position.h"
 #include "mysql/session.h"
 #include "mysql/session_state.h"
+#include "mysql/views.h"
 
 namespace antipode::mysql {
 namespace {
@@ -66,12 +67,13 @@ struct Result {
 
 /// What a text does, and calls.
 struct Statement {
-  explicit Statement(std::string_view sql)
-      : effects(EffectsOf(sql)), calls((effects & kCalls) != 0 ? CallsOf(sql) : Functions()) {}
+  explicit Statement(std::string_view text)
+      : effects(EffectsOf(text)), calls((effects & kCalls) != 0 ? CallsOf(text) : Functions()), sql(text) {}
   explicit Statement(Effects unknown) : effects(unknown) {}
 
   Effects effects;
   Functions calls;
+  std::string_view sql;  ///< Kept by whoever made it.
 };
 
 struct Failure {
@@ -104,7 +106,7 @@ class Client::Traffic {
     Settle();
     results_.clear();
     failure_ = {};
-    if (!Before(EffectsHere(Statement(sql)))) return Number();
+    if (!Before(Statement(sql))) return Number();
     int next = mysql_real_query(client_, sql.data(), sql.size());
     bool told = true;  // Whether counts of rows say what was changed.
     std::uint64_t changed = 0;
@@ -144,7 +146,8 @@ class Client::Traffic {
 
   int Prepare(MYSQL_STMT* statement, std::string_view sql) {
     Settle();
-    prepared_.insert_or_assign(statement, Statement(sql));
+    const auto& text = texts_.insert_or_assign(statement, std::string(sql)).first->second;
+    prepared_.insert_or_assign(statement, Statement(text));
     return mysql_stmt_prepare(statement, sql.data(), sql.size());
   }
 
@@ -154,11 +157,14 @@ class Client::Traffic {
     failure_ = {};
     const auto found = prepared_.find(statement);
     const Statement unknown(kReads | kWrites | kCommits | kEnds);
-    if (!Before(EffectsHere(found == prepared_.end() ? unknown : found->second))) return Number();
+    if (!Before(found == prepared_.end() ? unknown : found->second)) return Number();
     const bool rows = mysql_stmt_field_count(statement) != 0;
     int failed = mysql_stmt_execute(statement);
     if (failed == 0) NoteGtids();
-    if (failed == 0 && mysql_stmt_field_count(statement) != 0) failed = mysql_stmt_store_result(statement);
+    if (failed == 0 && mysql_stmt_field_count(statement) != 0) {
+      failed = mysql_stmt_store_result(statement);
+      hinted_ = failed == 0 && (client_->server_status & SERVER_SESSION_STATE_CHANGED) != 0;
+    }
     if (failed != 0) failure_ = {mysql_stmt_errno(statement), mysql_stmt_error(statement)};
     if (failed == 0 && mysql_more_results(client_) != 0) {
       Begun();
@@ -239,8 +245,9 @@ class Client::Traffic {
   // Statements.
 
   /// Holds a statement back as it must be; false where the connection is lost.
-  bool Before(Effects effects) {
+  bool Before(const Statement& statement) {
     if (Disabled()) return true;
+    Effects effects = EffectsHere(statement);
     stale_ = std::make_shared<StaleRead>();
     std::shared_ptr<Floor> floor;
     double until_s = 0;
@@ -255,6 +262,7 @@ class Client::Traffic {
         until_s = Now() + floor->PollS();
         HoldBack(floor, effects);
       }
+      if (WritesByView(effects, statement.sql)) effects |= kCalls;
     } catch (const Lost& error) {
       if (floor && Now() >= until_s) floor->Expire(Unreachable(error.what()));
       failure_ = {error.number() == 0 ? CR_SERVER_LOST : error.number(), error.what()};
@@ -262,10 +270,31 @@ class Client::Traffic {
     }
     if ((effects & kTracking) != 0) tracked_ = false;  // Asked for again after it.
     numbers_ = numbers_ || (effects & kNumbers) != 0;
+    const bool defines = (effects & kDefines) == kDefines;
+    if (defines || (effects & kNames) != 0) seen_.Forget();
+    if (defines) inside_.views.Forget(session_->facts.server);
     effects_ = effects;
     hinted_ = false;
     state_.Starts(effects, Now());
     return true;
+  }
+
+  /// Whether what a statement reads is a view that may write, which no reply shows: MariaDB hints at it after rows, and
+  /// MySQL at the end of a transaction.
+  bool WritesByView(Effects effects, std::string_view sql) {
+    const Facts& facts = session_->facts;
+    const bool read = (effects & (kReads | kWrites | kCalls | kNames)) == kReads;
+    if (!read || facts.flavor != Flavor::kMySql || !facts.problems.empty() || !state_.Autonomous()) return false;
+    if (inside_.views.Empty(facts.server, Now()) || !CurrentScope()) return false;
+    const std::string_view schema = client_->db == nullptr ? "" : client_->db;
+    if (schema != schema_) seen_.Forget();
+    schema_ = schema;
+    session_->connection.Within(kAskS);
+    const Asked asked = [this](const std::string& question) { return session_->connection.Rows(question); };
+    const std::set<std::string> names = NamesRead(sql);
+    if (names.empty()) return false;
+    const std::set<std::string> views = inside_.views.Views(facts.server, names, asked, Now());
+    return seen_.MayWrite(views, facts.flavor, inside_.readonly_functions, asked, Now());
   }
 
   std::shared_ptr<Floor> FloorOf(Effects effects) {
@@ -509,7 +538,10 @@ class Client::Traffic {
   bool numbers_ = false;  ///< The application gives numbers of other servers.
   std::string trouble_;   ///< What makes worthless what is shown here; empty where nothing does.
   std::string last_gtid_;
+  std::map<MYSQL_STMT*, std::string> texts_;
   std::map<MYSQL_STMT*, Statement> prepared_;
+  ViewsSeen seen_;
+  std::string schema_;  ///< In which names were asked about.
   // Of the call in flight, or the last one.
   Effects effects_ = 0;
   bool hinted_ = false;

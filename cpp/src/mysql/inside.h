@@ -11,6 +11,7 @@
 #include "mysql/promises.h"
 #include "mysql/reach.h"
 #include "mysql/servers.h"
+#include "mysql/views.h"
 
 namespace antipode::mysql {
 
@@ -30,6 +31,7 @@ struct Shim::Inside {
   Silent silent;
   Reach reach;
   Functions readonly_functions;
+  Listing views;
 };
 
 /// What a check on one connection shows of writes and promises. Throws as the servers do.

@@ -19,7 +19,6 @@ constexpr std::size_t kLongestSessionRead = 200;
 /// What is read of a text that is too long: it may say more than that it does anything.
 constexpr std::size_t kHead = 1000;
 constexpr Effects kAnything = kReads | kWrites | kCommits;
-constexpr Effects kDefines = kWrites | kCommits | kEnds;
 
 bool IsSpace(char each) { return each == ' ' || (each >= '\t' && each <= '\r'); }
 bool IsLetter(char each) { return (each >= 'a' && each <= 'z') || (each >= 'A' && each <= 'Z'); }

@@ -29,6 +29,8 @@ inline constexpr Effects kSeveral = 1U << 15;     ///< Statements: the others sa
 inline constexpr Effects kCalls = 1U << 16;       ///< A function that may not be built in, and so may write.
 inline constexpr Effects kLocks = 1U << 17;  ///< What it reads: no snapshot, but for views, triggers and functions.
 
+inline constexpr Effects kDefines = kWrites | kCommits | kEnds;  ///< Something, and commits what is open.
+
 /// How many bytes the longest text has that is read. What a longer one does is not known.
 inline constexpr std::size_t kLongestText = std::size_t{1} << 16U;
 

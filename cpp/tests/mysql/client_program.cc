@@ -361,6 +361,24 @@ void Functions(Connection& near, Connection& far) {
   Enters(near, "SELECT NEXT VALUE FOR numbers", 0);  // One of those that the first wrote down.
 }
 
+/// A view calls a function that writes: neither the statement nor the reply says so, also where it was prepared.
+void Views(Connection& near, Connection& far) {
+  const auto shown = [](int id) { return "SELECT COUNT(*) FROM words WHERE id = " + std::to_string(id); };
+  Enters(near, "SELECT id FROM kept", 0);
+  Leaves(near, far, {"SELECT id FROM noted_31"}, shown(31));
+  Leaves(near, far, {"SELECT above.id FROM (SELECT 1 AS a) d JOIN `app`.`above`"}, shown(32));
+  Leaves(near, far, {"SELECT 1 AS a; SELECT id FROM noted_33"}, shown(33));
+  Leaves(near, far, {"BEGIN", "SELECT id FROM noted_34", "COMMIT"}, shown(34));
+  const antipode::ScopeGuard request;
+  MYSQL_STMT* read = mysql_stmt_init(near.native);
+  Check(near.client.Prepare(read, "SELECT id FROM noted_35") == 0, "prepares");
+  Check(near.client.Execute(read) == 0, "writes");
+  mysql_stmt_close(read);
+  Holds(1);
+  BarrierAtRead();
+  Same(Ask(far, shown(35)), "1");
+}
+
 /// What a function writes is asked for once a transaction, at its end, also where that is a rollback.
 void Rollbacks(Connection& near, Connection& far) {
   Leaves(near, far, {"BEGIN", "SELECT loosely(20)", "ROLLBACK"}, "SELECT COUNT(*) FROM loose WHERE id = 20");
@@ -465,7 +483,8 @@ int main(int, char** arguments) {
       {"late", Late},           {"lost", Lost},           {"uncommitted", Uncommitted},
       {"proxied", Proxied},     {"forked", Forked},       {"functions", Functions},
       {"rollbacks", Rollbacks}, {"failures", Failures},   {"declared", Declared},
-      {"cut_off", CutOff},      {"called", Called},       {"grouped", Grouped}};
+      {"cut_off", CutOff},      {"called", Called},       {"grouped", Grouped},
+      {"views", Views}};
   const Account account{arguments[3], arguments[4], arguments[5]};
   const bool grouped = arguments[6] == std::string("grouped");
   const Region there(arguments[1], account, antipode::ReadsFrom::kPrimary, false);

@@ -9,6 +9,7 @@ from antipode import Lineage
 from antipode.shim import stored_lineage
 from antipode_shims._sql.superseded import superseded
 from antipode_shims.mysql import _statements as statements
+from antipode_shims.mysql._clients.views import Views
 from antipode_shims.mysql._functions import OWN, called
 from antipode_shims.mysql._look import look
 from antipode_shims.mysql._position.flavor import (
@@ -210,6 +211,23 @@ def calls(given: Given) -> dict[str, list[str]]:
     """Which functions a statement calls that are not built into its server's family."""
     names = called(given["command"].encode()) - OWN[Flavor[given["family"].upper()]]
     return {"calls": sorted(name.decode() for name in names)}
+
+
+def view(given: Given) -> dict[str, bool]:
+    """Whether a statement that reads may write by a view that it names."""
+    definitions, sql = given["definitions"], given["command"].encode()
+
+    def execute(ask: Ask) -> Sequence[Mapping[str, Any]]:
+        name = ask.sql.removeprefix("SHOW CREATE TABLE ").replace("`", "")
+        if name in definitions and definitions[name] is None:
+            raise Refused("denied", number=1142)
+        kind = "Create View" if name in definitions else "Create Table"
+        return [{kind: definitions.get(name, "")}]
+
+    views = Views()
+    harmless = frozenset(name.encode() for name in given.get("readonly_functions", ()))
+    converse(views.asking(views.unknown(sql), Flavor[given["family"].upper()], harmless), execute)
+    return {"may_write": views.may_write(sql)}
 
 
 def pattern(given: Given) -> dict[str, str]:

@@ -35,6 +35,7 @@ DECISIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "sought": ("sought", {"sought": None}),
     "statements": ("statement", {"stamped": None, "item": None}),
     "unpacks": ("found", {"lineage": None, "match": None}),
+    "views": ("view", {"may_write": None}),
 }
 
 

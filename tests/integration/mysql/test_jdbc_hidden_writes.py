@@ -38,6 +38,8 @@ def hidden(application: Application) -> Application:
         "DROP FUNCTION IF EXISTS app.noting",
         """CREATE FUNCTION app.noting(i INT) RETURNS INT DETERMINISTIC MODIFIES SQL DATA
         BEGIN INSERT INTO app.notes VALUES (i, 'f'); RETURN i; END""",
+        "CREATE OR REPLACE VIEW app.noted AS SELECT app.noting(1) AS id",
+        "CREATE OR REPLACE VIEW app.above AS SELECT id FROM app.noted",
         "DROP FUNCTION IF EXISTS app.reading",
         "CREATE FUNCTION app.reading(i INT) RETURNS INT NO SQL RETURN i",
         "DROP TABLE IF EXISTS app.loose, app.kept",
@@ -96,6 +98,27 @@ def test_what_a_function_writes_is_waited_for(hidden: Application, pool: str, en
         ("update", "DELETE FROM kept WHERE id = 9 AND noting(id - 8) = 2"),
     ):
         with fresh(hidden, pool) as (client, scope):
+            if ends:
+                client.call("begin")
+            client.call(call, statement)
+            if ends:
+                client.call(ends)
+            assert len(scope.lineage), statement
+            assert not scope.lineage.incomplete
+            assert shown(hidden, "SELECT id FROM notes") == [(1,)]
+
+
+@pools
+@pytest.mark.parametrize("ends", ["", "commit"])
+def test_what_a_view_writes_is_waited_for(hidden: Application, pool: str, ends: str) -> None:
+    """A view calls a function that writes: neither the statement nor the reply says so."""
+    for call, statement in (
+        ("query", "SELECT id FROM noted"),
+        ("prepared", "SELECT * FROM (SELECT 1 AS a) d JOIN `app`.`above`"),
+    ):
+        with fresh(hidden, pool) as (client, scope):
+            client.call("query", "SELECT id FROM kept")
+            assert scope.lineage.empty
             if ends:
                 client.call("begin")
             client.call(call, statement)

@@ -38,6 +38,7 @@ CHECKS = {
     "declared": 0,
     "cut_off": NEVER_MS,
     "called": LAG_MS,
+    "views": LAG_MS,
 }
 TABLES = (
     "DROP TABLE IF EXISTS app.words, app.loose, app.kept",
@@ -56,6 +57,11 @@ TABLES = (
     BEGIN INSERT INTO app.loose VALUES (i); RETURN i; END""",
     "DROP FUNCTION IF EXISTS app.reading",
     "CREATE FUNCTION app.reading(i INT) RETURNS INT NO SQL RETURN i",
+    *(
+        f"CREATE OR REPLACE VIEW app.noted_{number} AS SELECT app.noting({number}) AS id"
+        for number in range(31, 36)
+    ),
+    "CREATE OR REPLACE VIEW app.above AS SELECT id FROM app.noted_32",
 )
 SEQUENCE = "CREATE OR REPLACE SEQUENCE app.numbers"
 

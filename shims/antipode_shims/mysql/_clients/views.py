@@ -14,7 +14,7 @@ import re
 import time
 from typing import TYPE_CHECKING, Final
 
-from antipode_shims._sql.texts import HEAD
+from antipode_shims._sql.texts import LONGEST
 from antipode_shims.mysql._functions import OWN, called
 from antipode_shims.mysql._position.flavor import Ask, Refused
 
@@ -37,19 +37,20 @@ _LISTED: Final = (
     " ('information_schema', 'mysql', 'performance_schema', 'sys') LIMIT 1024"
 )
 _MOST_LISTED: Final = 1023
-_STRINGS: Final = re.compile(
-    rb"""'(?:[^'\\]+|\\(?:.|\Z))*(?:'|\Z)|/\*(?!M?!).*?(?:\*/|\Z)|(?:\#|--(?=\s))[^\n]*""",
+_QUOTED: Final = re.compile(
+    rb"""`[^`]*(?:`|\Z)|'(?:[^'\\]+|\\(?:.|\Z))*(?:'|\Z)|"(?:[^"\\]+|\\(?:.|\Z))*(?:"|\Z)"""
+    rb"""|/\*(?!M?!).*?(?:\*/|\Z)|(?:\#|--(?=\s))[^\n]*""",
     re.DOTALL,
 )
-_PART: Final = rb"(?:`[^`]+`|[\w$\x80-\xff]+)"
+_PART: Final = rb'(?:`[^`]+`|"[^"]+"|[\w$\x80-\xff]+)'
 _NAME: Final = rb"[\s(]*(" + _PART + rb"(?:\s*\.\s*" + _PART + rb")?)"
 _FROM: Final = re.compile(rb"\b(?:from|(?:straight_)?join|table)\b" + _NAME, re.IGNORECASE)
 _AND: Final = re.compile(rb"(?:\s+(?:as\s+)?" + _PART + rb")?[\s)]*," + _NAME, re.IGNORECASE)
 
 
 def names_in(sql: bytes) -> frozenset[bytes]:
-    """The tables and views that a statement's beginning reads, as it spells them."""
-    text = _STRINGS.sub(b"''", sql[:HEAD])
+    """The tables and views that a statement reads, as it spells them."""
+    text = _QUOTED.sub(_shown, sql[:LONGEST])
     found = set()
     for match in _FROM.finditer(text):
         following: re.Match[bytes] | None = match
@@ -59,9 +60,15 @@ def names_in(sql: bytes) -> frozenset[bytes]:
     return frozenset(name for name in found if _schema(name) not in _SYSTEM)
 
 
+def _shown(quoted: re.Match[bytes]) -> bytes:
+    """A name as it is quoted, and nothing of strings and comments."""
+    text = quoted[0]
+    return text if text[:1] in b'`"' else b"''" if text[:1] == b"'" else b" "
+
+
 def _schema(name: bytes) -> bytes:
     schema, dot, _ = name.rpartition(b".")
-    return schema.strip(b"`").lower() if dot else b""
+    return schema.strip(b'`"').lower() if dot else b""
 
 
 class Listing:
@@ -187,7 +194,8 @@ class Views:
                 [each for each in inner if each not in self._known], flavor, harmless
             )
             calls = called(text) - OWN[flavor] - harmless
-            self._known[name] = bool(calls) or any(self._known[each] for each in inner)
+            inside = any(self._known[each] for each in inner)
+            self._known[name] = bool(calls) or inside or len(text) > LONGEST
 
 
 def _definition(name: bytes) -> Asking[bytes | None]:
@@ -211,9 +219,9 @@ def _bytes(text: object) -> bytes:
 
 def _table(name: bytes) -> bytes:
     """A name without its schema and quotes, in small letters."""
-    return name.rpartition(b".")[2].strip(b"`").lower()
+    return name.rpartition(b".")[2].strip(b'`"').lower()
 
 
 def _quoted(name: bytes) -> Iterator[str]:
     for part in name.split(b"."):
-        yield "`" + part.strip(b"`").decode() + "`"
+        yield "`" + part.strip(b'`"').decode() + "`"

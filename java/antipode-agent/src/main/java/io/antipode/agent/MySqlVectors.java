@@ -11,6 +11,7 @@ import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
@@ -43,6 +44,7 @@ final class MySqlVectors {
                   MySqlDecisions.select(
                       Values.texts(given.path("tables")), Values.text(given, "sql")));
       case "sought" -> sought(given);
+      case "view" -> view(given);
       default -> throw AgentException.unsupported("decisions about a " + kind + " of " + store);
     };
   }
@@ -178,6 +180,24 @@ final class MySqlVectors {
     MySqlDecisions.sought(keys, Values.text(given, "sql"))
         .forEach(row -> row.forEach(sought.addArray()::add));
     return value;
+  }
+
+  private static ObjectNode view(JsonNode given) {
+    Map<String, Optional<String>> definitions = new LinkedHashMap<>();
+    given
+        .path("definitions")
+        .properties()
+        .forEach(
+            each ->
+                definitions.put(each.getKey(), Optional.ofNullable(each.getValue().textValue())));
+    return JSON.objectNode()
+        .put(
+            "may_write",
+            MySqlDecisions.mayWriteByView(
+                Values.text(given, "command"),
+                Values.text(given, "family").equals("mysql"),
+                definitions,
+                Set.copyOf(Values.texts(given.path("readonly_functions")))));
   }
 
   private static Map<String, String> texts(JsonNode object) {

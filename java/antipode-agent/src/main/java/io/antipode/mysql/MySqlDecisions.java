@@ -5,11 +5,13 @@ import io.antipode.jdbc.Superseded;
 import io.antipode.jdbc.Table2;
 import io.antipode.lineage.Lineage;
 import io.antipode.lineage.WriteId;
+import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
@@ -228,6 +230,31 @@ public final class MySqlDecisions {
   /** Returns the functions that a statement calls and that are not built into its server. */
   public static Set<String> calls(String sql, boolean isMySql) {
     return Functions.called(sql, isMySql ? Flavor.MYSQL : Flavor.MARIADB);
+  }
+
+  /**
+   * Returns whether a statement that reads may write by a view that it names.
+   *
+   * @param definitions what views are made of, where the server says so
+   */
+  public static boolean mayWriteByView(
+      String sql,
+      boolean isMySql,
+      Map<String, Optional<String>> definitions,
+      Set<String> readonlyFunctions) {
+    Listing.Asked server =
+        question -> {
+          String name = question.replace("SHOW CREATE TABLE ", "").replace("`", "");
+          Optional<String> found = definitions.getOrDefault(name, Optional.of(""));
+          String text = found.orElseThrow(() -> new SQLException("denied", "42000", 1142));
+          return List.of(Map.of("Create View", text));
+        };
+    Flavor flavor = isMySql ? Flavor.MYSQL : Flavor.MARIADB;
+    try {
+      return new Views(Listing.ANYTHING).mayWrite(sql, flavor, readonlyFunctions, server);
+    } catch (SQLException lost) {
+      throw new IllegalArgumentException(lost);
+    }
   }
 
   /** Returns what finds the items that a text supersedes. */

@@ -111,6 +111,9 @@ public abstract class BorrowedConnection
    */
   protected void unwrapped() {}
 
+  /** Another schema is the default: what statements name may stand for others. */
+  protected void renamed() {}
+
   /** A statement was closed, with what the application has not read of its results. */
   protected void statementClosed() {}
 
@@ -326,8 +329,13 @@ public abstract class BorrowedConnection
       afterEnd();
       return;
     }
-    if (call.getTarget() instanceof Statement && call.getMethod().getName().equals("close")) {
+    String name = call.getMethod().getName();
+    if (call.getTarget() instanceof Statement && name.equals("close")) {
       statementClosed();
+      return;
+    }
+    if (name.equals("setCatalog") || name.equals("setSchema")) {
+      renamed();
       return;
     }
     Called called = Called.of(call);

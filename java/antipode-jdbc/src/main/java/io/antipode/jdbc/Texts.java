@@ -20,4 +20,9 @@ public final class Texts {
   public static String head(String sql) {
     return sql.substring(0, HEAD);
   }
+
+  /** Returns as much of a text as is read at most. */
+  public static String most(String sql) {
+    return isTooLong(sql) ? sql.substring(0, LONGEST) : sql;
+  }
 }

@@ -10,7 +10,6 @@ import io.antipode.jdbc.BorrowedConnection;
 import io.antipode.mysql.Transaction.Word;
 import java.sql.Connection;
 import java.sql.SQLException;
-import java.sql.Statement;
 import java.util.OptionalLong;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
@@ -89,7 +88,7 @@ record ConnectorJ(JdbcConnection connection) implements Wire {
   }
 
   @Override
-  public boolean isStreaming(Statement statement) throws SQLException {
-    return statement.getFetchSize() == Integer.MIN_VALUE;
+  public boolean isStreaming(int fetchSize) {
+    return fetchSize == Integer.MIN_VALUE;
   }
 }

@@ -60,6 +60,9 @@ final class Lent extends BorrowedConnection {
 
   private boolean isUncommitted;
 
+  /** Whether the application has changed the default schema. */
+  private boolean isRenamed;
+
   Lent(
       MySqlShim shim,
       Wire wire,
@@ -151,6 +154,7 @@ final class Lent extends BorrowedConnection {
     prepare();
     flight = effects(execution, queries);
     await(flight, execution.getStatement());
+    asking(() -> seeViews(queries));
     if (flight.contains(Effect.CALLS)) {
       flight.add(Effect.WRITES); // To barriers it is a read all the same.
     }
@@ -160,6 +164,12 @@ final class Lent extends BorrowedConnection {
     }
     using().lock();
     tap.starts(flight, Known.UNKNOWN);
+  }
+
+  private void seeViews(List<QueryInfo> queries) throws SQLException {
+    if (tap.mayWriteByView(queries, flight, link::rows)) {
+      flight.add(Effect.CALLS);
+    }
   }
 
   @Override
@@ -280,7 +290,7 @@ final class Lent extends BorrowedConnection {
     }
     Object result = execution.getResult();
     boolean hasRows = result instanceof ResultSet || Boolean.TRUE.equals(result);
-    if (hasRows && isStreaming(execution.getStatement())) {
+    if (hasRows && wire.isStreaming(execution.getStatement())) {
       isStreamed = true;
       if (session.isDoubtful()) {
         unread = new Tap.Unread(shim);
@@ -292,15 +302,7 @@ final class Lent extends BorrowedConnection {
     boolean tells =
         !flight.contains(Effect.COMMITS)
             && (execution.isBatch() || !flight.contains(Effect.SEVERAL));
-    ended(End.DONE, tells ? changed(result) : -1, 0, word());
-  }
-
-  private boolean isStreaming(Statement statement) {
-    try {
-      return wire.isStreaming(statement);
-    } catch (SQLException error) {
-      return false;
-    }
+    ended(End.DONE, tells ? changed(result) : -1, 0, wire.word());
   }
 
   // Other calls.
@@ -345,10 +347,19 @@ final class Lent extends BorrowedConnection {
   @Override
   protected void afterEnd() {
     uncommitted(false);
+    if (isRenamed) {
+      tap.renamed(false); // Its pool makes the first schema the default again.
+    }
     // A pool may commit what is open, and a driver that reports positions reports that, too.
     if (isUncommitted && !tap.isTracked()) {
       Recording.markIncomplete(shim.datastore(), "in_doubt");
     }
+  }
+
+  @Override
+  protected void renamed() {
+    tap.renamed(false);
+    isRenamed = true;
   }
 
   @Override
@@ -360,7 +371,7 @@ final class Lent extends BorrowedConnection {
   protected void afterCall(Called called, @Nullable Throwable error) {
     if (error == null) {
       stale().answered();
-      ended(End.DONE, -1, 0, called.isAnswered() ? word() : Word.SILENT);
+      ended(End.DONE, -1, 0, called.isAnswered() ? wire.word() : Word.SILENT);
     } else {
       failed(error);
     }
@@ -392,14 +403,6 @@ final class Lent extends BorrowedConnection {
       return Errors.isLoss(error) || wire.connection().isClosed();
     } catch (SQLException closed) {
       return true;
-    }
-  }
-
-  private Word word() {
-    try {
-      return wire.word();
-    } catch (SQLException error) {
-      return Word.SILENT;
     }
   }
 

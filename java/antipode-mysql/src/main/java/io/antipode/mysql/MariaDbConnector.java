@@ -3,7 +3,6 @@ package io.antipode.mysql;
 import io.antipode.jdbc.BorrowedConnection;
 import io.antipode.mysql.Transaction.Word;
 import java.sql.SQLException;
-import java.sql.Statement;
 import java.util.OptionalLong;
 import org.jspecify.annotations.Nullable;
 import org.mariadb.jdbc.Connection;
@@ -42,7 +41,7 @@ record MariaDbConnector(Connection connection) implements Wire {
   }
 
   @Override
-  public boolean isStreaming(Statement statement) throws SQLException {
-    return statement.getFetchSize() != 0;
+  public boolean isStreaming(int fetchSize) {
+    return fetchSize != 0;
   }
 }

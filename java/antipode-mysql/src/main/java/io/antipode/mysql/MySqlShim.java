@@ -24,6 +24,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 
@@ -44,6 +45,7 @@ public final class MySqlShim extends SqlShim {
   private final Runs runs = new Runs();
   private final LinkServers.Silent silent = new LinkServers.Silent();
   private final Set<String> readonlyFunctions;
+  private final Map<String, Listing> views = new ConcurrentHashMap<>();
   private final Table values;
 
   /** Whether a pool of the application's leads to several servers. */
@@ -112,8 +114,8 @@ public final class MySqlShim extends SqlShim {
   /**
    * Returns a pool as {@link #instrument(DataSource)} does, which keeps the lineage of each row of
    * some tables with it, and lets who reads a row depend on what is there. Servers need an
-   * invisible column and triggers for that: {@code python -m antipode_shims.mysql migration} prints
-   * what to run. A connection says so where they are missing.
+   * invisible column and triggers for that: {@link MySqlMigrations} has what to run. A connection
+   * says so where they are missing.
    *
    * @param tables by their names, each with its schema before it where that is another
    * @throws ConfigurationException if no table is named
@@ -149,6 +151,11 @@ public final class MySqlShim extends SqlShim {
   /** Returns the functions that the application declares to write nothing. */
   Set<String> readonlyFunctions() {
     return readonlyFunctions;
+  }
+
+  /** Returns what connections know of the views of a server. */
+  Listing views(String server) {
+    return views.computeIfAbsent(server, unused -> new Listing());
   }
 
   /** Returns where runs of numbers begin on its server. */

@@ -9,13 +9,17 @@ import io.antipode.lineage.Incomplete;
 import io.antipode.lineage.Lineage;
 import io.antipode.lineage.WriteId;
 import io.antipode.request.Recording;
+import io.antipode.request.Scope;
 import io.antipode.runtime.Counts;
+import java.sql.SQLException;
 import java.util.ArrayList;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.function.Supplier;
+import net.ttddyy.dsproxy.QueryInfo;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -33,6 +37,9 @@ final class Tap {
           Flavor.MARIADB,
           "SELECT @@SESSION.last_gtid AS gtid" + WHO);
 
+  /** What a statement does that defines something. */
+  static final Set<Effect> DEFINES = EnumSet.of(Effect.WRITES, Effect.COMMITS, Effect.ENDS);
+
   private static final String FOREIGN =
       "statements of one connection reach several servers, so that what one of them shows says"
           + " nothing of where the next one goes: use one pool for each server";
@@ -45,6 +52,9 @@ final class Tap {
   private String trouble = "";
 
   private boolean isReady;
+
+  /** Of what statements read, where a reply with rows shows no position; else null. */
+  private @Nullable Views views;
 
   /** Keeps the driver listening; null where it reports no positions. */
   private @Nullable Object listener;
@@ -101,6 +111,7 @@ final class Tap {
     if (trouble.isEmpty()) {
       trouble = why;
     }
+    views = isTracked() ? new Views(shim.views(found.server())) : new Views(Listing.ANYTHING);
     List<String> lacking = new ArrayList<>(found.lacking());
     if (!trouble.isEmpty()) {
       lacking.add(trouble);
@@ -138,6 +149,10 @@ final class Tap {
       isReady = false; // Asked for again after it.
     }
     mayAssignNumbers |= effects.contains(Effect.NUMBERS);
+    boolean defines = effects.containsAll(DEFINES);
+    if (defines || effects.contains(Effect.NAMES)) {
+      renamed(defines);
+    }
     session.starts(effects, autocommit);
   }
 
@@ -156,6 +171,17 @@ final class Tap {
       throw new ConfigurationException("reads of " + shim.datastore() + " cannot wait: " + trouble);
     }
     return facts;
+  }
+
+  /**
+   * Names may stand for others than before.
+   *
+   * @param isMade whether a view may have been made
+   */
+  void renamed(boolean isMade) {
+    if (views != null) {
+      views.forget(isMade);
+    }
   }
 
   // Writes.
@@ -208,6 +234,32 @@ final class Tap {
       }
     }
     return !names.isEmpty();
+  }
+
+  /**
+   * Returns whether statements that read name a view that may write, where no reply shows that: the
+   * end of a transaction may, and only a request has a use for it.
+   *
+   * @throws SQLException if the connection is lost
+   */
+  boolean mayWriteByView(List<QueryInfo> queries, Set<Effect> effects, Listing.Asked server)
+      throws SQLException {
+    boolean isRead = effects.contains(Effect.READS) && !effects.contains(Effect.WRITES);
+    if (views == null || facts == null || !isRead || effects.contains(Effect.CALLS)) {
+      return false;
+    }
+    boolean isShown =
+        views.listing() != Listing.ANYTHING
+            && (effects.contains(Effect.NAMES) || !session.transaction().isAutonomous());
+    if (isShown || views.listing().isEmpty() || Scope.currentOrNull() == null) {
+      return false;
+    }
+    boolean mayWrite = false;
+    for (QueryInfo query : queries) {
+      mayWrite |=
+          views.mayWrite(query.getQuery(), facts.flavor(), shim.readonlyFunctions(), server);
+    }
+    return mayWrite;
   }
 
   private void unknown(String name) {

@@ -21,7 +21,7 @@ interface Wire {
    * believed: drivers clear it for calls whose replies they do not read, and keep bits of earlier
    * replies.
    */
-  Word word() throws SQLException;
+  Word word();
 
   /**
    * Returns what the driver's status word says after a statement of the library's own, sent as text
@@ -60,7 +60,16 @@ interface Wire {
   }
 
   /** Returns whether results of a statement are read while the application walks through them. */
-  default boolean isStreaming(Statement statement) throws SQLException {
+  default boolean isStreaming(Statement statement) {
+    try {
+      return isStreaming(statement.getFetchSize());
+    } catch (SQLException error) {
+      return false;
+    }
+  }
+
+  /** Returns the same of one that has this fetch size. */
+  default boolean isStreaming(int fetchSize) {
     return false;
   }
 
@@ -83,8 +92,12 @@ interface Wire {
   /** A connection of a driver that reports nothing but what JDBC asks for. */
   record Unknown(Connection connection) implements Wire {
     @Override
-    public Word word() throws SQLException {
-      return new Word(connection.getAutoCommit() ? Known.YES : Known.UNKNOWN, Known.UNKNOWN);
+    public Word word() {
+      try {
+        return new Word(connection.getAutoCommit() ? Known.YES : Known.UNKNOWN, Known.UNKNOWN);
+      } catch (SQLException error) {
+        return Word.SILENT;
+      }
     }
 
     @Override
