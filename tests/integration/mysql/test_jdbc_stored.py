@@ -216,3 +216,21 @@ def test_a_row_of_another_connection_is_told_of(java: Java) -> None:
         java.run("commit", "")
         other.call("update", insert.format(5))
     assert java.remote.metrics()[told] == 1
+
+
+def test_what_is_read_through_a_view_is_counted(java: Java) -> None:
+    """Its rows show no lineages, also through a view of a view; its position covers them."""
+    topology = java.posts.topology
+    topology.execute("CREATE OR REPLACE VIEW app.seen AS SELECT * FROM app.posts")
+    topology.execute("CREATE OR REPLACE VIEW app.above AS SELECT id FROM app.seen")
+    topology.wait_replicated()
+    with java.remote.scope(Lineage([CAUSE])):
+        java.run("update", "INSERT INTO posts VALUES (1, 'a', 'b')")
+    try:
+        for number, name in enumerate(("seen", "above"), 1):
+            read = java.learned(f"SELECT id FROM {name}")  # noqa: S608 - a name
+            assert CAUSE not in read
+            assert any(each.covering for each in read if each.datastore == NOTES)
+            assert java.remote.metrics()[Metric("unread_lineage", NOTES)] == number
+    finally:
+        topology.execute("DROP VIEW app.above, app.seen")

@@ -17,6 +17,8 @@ from ._clients import NOTES, counted, learn_views, run
 from ._stored import CAUSE, OTHER, UNNAMED, make_unnamed_writes, texts
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ._clients import Sql
 
 
@@ -310,6 +312,35 @@ def test_what_shows_no_rows_is_counted(posts: Sql) -> None:
     read = found(posts, "SELECT COUNT(*) FROM posts")
     assert [write.covering for write in read] == [True]
     assert counted("unread_lineage") == before + 1
+
+
+@pytest.fixture
+def seen(posts: Sql) -> Iterator[Sql]:
+    """A view of the posts, and one of that."""
+    execute = posts.topology.execute
+    execute("CREATE OR REPLACE VIEW app.seen AS SELECT * FROM app.posts")
+    execute("CREATE OR REPLACE VIEW app.above AS SELECT id FROM app.seen")
+    yield posts
+    execute("DROP VIEW app.above, app.seen")
+
+
+@pytest.mark.parametrize("name", ["seen", "above"])
+def test_what_is_read_through_a_view_is_counted(seen: Sql, name: str) -> None:
+    """Its rows show no lineages, also through a view of a view; its position covers them."""
+    with antipode.scope(Lineage([CAUSE])):
+        run(beside(seen), "INSERT INTO posts VALUES (1, 'a', 'b')")
+    before = counted("unread_lineage")
+    read = found(seen, f"SELECT id FROM {name}")  # noqa: S608 - a name
+    assert [write.covering for write in read] == [True]
+    assert counted("unread_lineage") == before + 1
+
+
+def test_what_is_written_through_a_view_keeps_its_lineage(seen: Sql) -> None:
+    """Triggers of the table below it store the lineage."""
+    connection = beside(seen)
+    with antipode.scope(Lineage([CAUSE])):
+        run(connection, "INSERT INTO seen VALUES (1, 'a', 'b')")
+    assert CAUSE in found(seen, "SELECT * FROM posts")
 
 
 def test_a_table_that_was_not_migrated_is_an_error(posts: Sql) -> None:

@@ -37,6 +37,8 @@ class AsyncStoredConnection(AsyncConnection):
             await self._antipode_drain()
         stored = tap.stored
         stored.started()
+        if command == QUERY:
+            await self._antipode_learn()
         raw, found = stored.about(sql) if command == QUERY else (b"", 0)
         if found:
             sql = await self._antipode_stored(raw, found, stored.lineage(found, tap))
@@ -55,11 +57,22 @@ class AsyncStoredConnection(AsyncConnection):
             tap.session.heard(before)
         tap.ready = True
 
+    async def _antipode_learn(self) -> None:
+        """Find out which views show rows that have lineages, before a statement is judged."""
+        tap = self._antipode
+        if not tap.ready:
+            await self._antipode_prepare()
+        before = tap.session.status
+        if not tap.stored.views_due(before):
+            return
+        await tap.shim.converse_async(tap.stored.check_views(), self._antipode_ask)
+        if after := tap.stored.behind_check(before):
+            await self._antipode_ask(after)
+            tap.session.heard(before)
+
     async def _antipode_stored(self, sql: bytes, found: int, text: str) -> bytes:
         """Set the session's variables for a write, rewrite a read."""
         stored = self._antipode.stored
-        if stored.named and not self._antipode.ready:
-            await self._antipode_prepare()
         if setting := stored.setting(text):
             try:
                 await self._antipode_ask(setting)

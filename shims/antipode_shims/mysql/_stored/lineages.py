@@ -7,6 +7,7 @@ reply's packets before the client reads them.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from antipode import ConfigurationError, current
@@ -21,15 +22,26 @@ from antipode.shim import (
 )
 from antipode_shims._sql.superseded import superseded
 from antipode_shims.mysql._clients.cover import Cover
+from antipode_shims.mysql._clients.views import FRESH_S
 from antipode_shims.mysql._position.flavor import text
 from antipode_shims.mysql._position.ok_packet import AUTOCOMMIT, IN_TRANSACTION
-from antipode_shims.mysql._statements import CALLS, MANY, OPAQUE, READS, WRITES, meaning, reads
+from antipode_shims.mysql._statements import (
+    CALLS,
+    DDL,
+    MANY,
+    OPAQUE,
+    READS,
+    WRITES,
+    meaning,
+    reads,
+)
 
-from .migration import missing, primary_key, sided, tombstones
-from .rewrite import tables_of
+from .migration import missing, primary_key, showing, sided, tombstones
+from .rewrite import mention, tables_of
 from .triggers import COLUMN, LINEAGE, PASSED, SEPARATOR, UNTIL
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Callable, Mapping
 
     from antipode import Lineage
@@ -60,6 +72,27 @@ class StoredLineages:
         self.keys: dict[str, Mapping[str, str]] = {}
         self.sides: dict[str, tuple[str, ...]] = {}
         self._checked: set[str] = set()
+        self._viewed_s = -FRESH_S
+        self._viewed: re.Pattern[bytes] | None = None
+
+    def views_due(self, status: int) -> bool:
+        """Whether it is to be asked which views show their rows, which takes a snapshot."""
+        return time.monotonic() - self._viewed_s >= FRESH_S and not status & IN_TRANSACTION
+
+    def check_views(self) -> Asking[None]:
+        """Find out which views show their rows."""
+        self._viewed_s = time.monotonic()
+        views = yield from showing(self.tables.names)
+        self._viewed = mention(views) if views else None
+
+    def forget_views(self) -> None:
+        """One may have been made."""
+        self._viewed_s = -FRESH_S
+
+    def mentioned(self, sql: bytes) -> bool:
+        """Whether a statement may be about the tables, or about a view that shows their rows."""
+        viewed = self._viewed
+        return self.tables.mentioned(sql) or (viewed is not None and viewed.search(sql) is not None)
 
     def connection(self) -> RowLineages:
         """What one connection has to do for them."""
@@ -117,6 +150,14 @@ class RowLineages:
         """As :meth:`StoredLineages.check_tables`."""
         return self._stored.check_tables(facts)
 
+    def views_due(self, status: int) -> bool:
+        """As :meth:`StoredLineages.views_due`."""
+        return self._stored.views_due(status)
+
+    def check_views(self) -> Asking[None]:
+        """As :meth:`StoredLineages.check_views`."""
+        return self._stored.check_views()
+
     def renewed(self) -> None:
         """The session starts again: its variables are gone, and what it read cannot be asked."""
         self._set = ""
@@ -138,7 +179,9 @@ class RowLineages:
         found = meaning(raw)
         if reads(raw, found):
             found |= READS
-        self.named = self._tables.mentioned(raw)
+        if found & DDL == DDL:
+            self._stored.forget_views()
+        self.named = self._stored.mentioned(raw)
         if self.named:
             return raw, found if found & (READS | WRITES) else 0
         calls = found & CALLS or found & OPAQUE == OPAQUE

@@ -14,8 +14,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from antipode_shims.mysql._clients.views import names_in
 from antipode_shims.mysql._format import KEY_BYTES, quoted, tombstones_as
-from antipode_shims.mysql._position.flavor import Ask, text
+from antipode_shims.mysql._position.flavor import Ask, Refused, text
 
 from .triggers import (
     COLUMN,
@@ -40,6 +41,11 @@ _SIDE_TRIGGERS = ("insert", "move", "moved", "update", "gone", "delete")
 #: On the side table itself, with which it goes.
 _SIDES_OWN = "merge"
 _FIRST_INVISIBLE = (8, 0, 23)
+_VIEWS = (
+    "SELECT TABLE_NAME AS name, VIEW_DEFINITION AS made_of FROM information_schema.VIEWS"
+    " WHERE TABLE_SCHEMA NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')"
+    " LIMIT 1024"
+)
 
 
 class Literal(NamedTuple):
@@ -59,7 +65,7 @@ def migration(
 ) -> tuple[str, ...]:
     """The statements that let *table* keep lineages, for whoever runs your migrations.
 
-    They need the privileges ``ALTER``, ``CREATE`` and ``TRIGGER``, and on MySQL with a binary log
+    They need the privileges ``ALTER``, ``CREATE`` and ``TRIGGER``, and where there is a binary log
     ``SUPER`` or ``log_bin_trust_function_creators=ON`` while they run. Adding the column is instant
     on both servers.
 
@@ -113,6 +119,30 @@ def primary_key(table: str) -> Asking[Mapping[str, str]]:
         " AND u.CONSTRAINT_NAME = 'PRIMARY' ORDER BY u.ORDINAL_POSITION"
     )
     return {text(row["name"]): text(row["charset"]) for row in rows}
+
+
+def showing(tables: Iterable[str]) -> Asking[frozenset[str]]:
+    """Ask which views show rows of *tables*, over any number of other views.
+
+    One of which this user may not see what it is made of may show them.
+    """
+    try:
+        rows = yield Ask(_VIEWS)
+    except Refused:
+        return frozenset()
+    views = {text(row["name"]): text(row["made_of"]) for row in rows}
+    shown = {table.rpartition(".")[2].lower() for table in tables}
+    found: set[str] = set()
+    while more := {name for name in views.keys() - found if _reads(views[name], shown)}:
+        found |= more
+        shown |= {name.lower() for name in more}
+    return frozenset(found)
+
+
+def _reads(made_of: str, shown: Collection[str]) -> bool:
+    names = names_in(made_of.encode())
+    last = (name.rpartition(b".")[2].strip(b'`"').lower().decode() for name in names)
+    return not made_of or any(name in shown for name in last)
 
 
 def missing(tables: Collection[str]) -> Asking[tuple[str, ...]]:

@@ -35,6 +35,9 @@ class SyncStoredConnection(SyncConnection):
             self._antipode_drain()
             tap.gate.give()
         stored.started()
+        if command == QUERY:
+            with tap.gate.taken():
+                self._antipode_learn()
         raw, found = stored.about(sql) if command == QUERY else (b"", 0)
         text = stored.lineage(found, tap)
         tap.gate.take()
@@ -58,11 +61,22 @@ class SyncStoredConnection(SyncConnection):
             tap.session.heard(before)
         tap.ready = True
 
+    def _antipode_learn(self) -> None:
+        """Find out which views show rows that have lineages, before a statement is judged."""
+        tap = self._antipode
+        if not tap.ready:
+            self._antipode_prepare()
+        before = tap.session.status
+        if not tap.stored.views_due(before):
+            return
+        tap.shim.converse(tap.stored.check_views(), self._antipode_ask)
+        if after := tap.stored.behind_check(before):
+            self._antipode_ask(after)
+            tap.session.heard(before)
+
     def _antipode_stored(self, sql: bytes, found: int, text: str) -> bytes:
         """Set the session's variables for a write, rewrite a read."""
         stored = self._antipode.stored
-        if stored.named and not self._antipode.ready:
-            self._antipode_prepare()
         if setting := stored.setting(text):
             try:
                 self._antipode_ask(setting)

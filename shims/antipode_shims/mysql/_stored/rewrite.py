@@ -78,6 +78,13 @@ class _Token(NamedTuple):
     depth: int
 
 
+def mention(names: Iterable[str]) -> re.Pattern[bytes]:
+    """Finds what may be one of *names*, without their schemas; data may have them, too."""
+    last = {name.rpartition(".")[2].encode() for name in names}
+    alternatives = b"|".join(re.escape(name) for name in sorted(last))
+    return re.compile(rb"(?<![\w$])(?:" + alternatives + rb")(?![\w$])", re.IGNORECASE)
+
+
 class Tables:
     """The tables whose rows have stored lineages."""
 
@@ -85,9 +92,7 @@ class Tables:
         """Know *names*, ``table`` or ``schema.table``, whose case is ignored."""
         self.names = tuple(names)
         self._known = {tuple(name.lower().encode().split(b".")[-2:]) for name in names}
-        last = {name.rpartition(".")[2].encode() for name in names}
-        alternatives = b"|".join(re.escape(name) for name in sorted(last))
-        self._mention = re.compile(rb"(?<![\w$])(?:" + alternatives + rb")(?![\w$])", re.IGNORECASE)
+        self._mention = mention(names)
 
     def mentioned(self, sql: bytes) -> bool:
         """Whether a statement may be about one of them; data may have their names too."""

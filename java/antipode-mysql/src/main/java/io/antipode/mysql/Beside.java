@@ -100,8 +100,12 @@ final class Beside {
   void before(Statement statement, List<QueryInfo> queries, Set<Effect> effects)
       throws SQLException {
     isDue = false;
+    seeViews();
+    if (effects.containsAll(Tap.DEFINES)) {
+      migrated.forgetViews();
+    }
     List<QueryInfo> ours =
-        queries.stream().filter(each -> tables().areMentioned(each.getQuery())).toList();
+        queries.stream().filter(each -> migrated.areMentioned(each.getQuery())).toList();
     if (ours.isEmpty()) {
       // What calls something may write there all the same, and so may, by a trigger, what writes
       // elsewhere: while the variables hold a lineage it would be the wrong one.
@@ -121,6 +125,21 @@ final class Beside {
         isDue = true;
         unread(query.getQuery());
       }
+    }
+  }
+
+  /** Finds out which views show rows, where that leaves no snapshot in a transaction. */
+  private void seeViews() throws SQLException {
+    Facts facts = tap.facts();
+    if (facts != null && migrated.areViewsDue() && tap.session().transaction().endsByItself()) {
+      Link link = Link.on(wire.connection(), facts);
+      boolean unused =
+          link.aside(
+              tap.session(),
+              () -> {
+                migrated.checkViews(link);
+                return true;
+              });
     }
   }
 

@@ -3,11 +3,14 @@ package io.antipode.mysql;
 import io.antipode.ConfigurationException;
 import java.sql.SQLException;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
 
 /** Whether servers store lineages with the rows of tables; and the keys of these. Thread-safe. */
 final class Migrated {
@@ -15,8 +18,22 @@ final class Migrated {
 
   private final Tables tables;
   private final String datastore;
+  private static final String VIEWS =
+      "SELECT TABLE_NAME AS name, VIEW_DEFINITION AS made_of FROM information_schema.VIEWS"
+          + " WHERE TABLE_SCHEMA NOT IN"
+          + " ('information_schema', 'mysql', 'performance_schema', 'sys') LIMIT 1024";
+
   private final Set<String> checked = ConcurrentHashMap.newKeySet();
+  private volatile Viewed viewed = new Viewed(null, 0, false);
   private final Map<String, Map<String, String>> keys = new ConcurrentHashMap<>();
+
+  /**
+   * The views that show rows of the tables.
+   *
+   * @param mention finds them in a statement; null for none
+   * @param isAsked whether a server was asked, and nobody made a view since
+   */
+  private record Viewed(@Nullable Pattern mention, long askedNs, boolean isAsked) {}
 
   Migrated(Tables tables, String datastore) {
     this.tables = tables;
@@ -64,6 +81,62 @@ final class Migrated {
               + "` print what to run");
     }
     checked.add(facts.server());
+  }
+
+  /** Returns whether it is to be asked which views show their rows, which takes a snapshot. */
+  boolean areViewsDue() {
+    Viewed known = viewed;
+    return !known.isAsked || System.nanoTime() - known.askedNs >= Views.FRESH.toNanos();
+  }
+
+  /**
+   * Finds out which views show their rows, over any number of other views. One of which this user
+   * may not see what it is made of may show them.
+   *
+   * @throws SQLException if the connection is lost
+   */
+  void checkViews(Link link) throws SQLException {
+    Map<String, String> views = new LinkedHashMap<>();
+    try {
+      for (Map<String, String> row : link.rows(VIEWS)) {
+        views.put(row.getOrDefault("name", ""), row.getOrDefault("made_of", ""));
+      }
+    } catch (SQLException error) {
+      if (!Errors.isRefusal(error)) {
+        throw error;
+      }
+    }
+    Set<String> shown = new HashSet<>();
+    tables.names().forEach(name -> shown.add(Listing.table(name)));
+    Set<String> found = new HashSet<>();
+    for (boolean isMore = true; isMore; ) {
+      isMore = false;
+      for (Map.Entry<String, String> view : views.entrySet()) {
+        if (!found.contains(view.getKey()) && reads(view.getValue(), shown)) {
+          found.add(view.getKey());
+          shown.add(Listing.table(view.getKey()));
+          isMore = true;
+        }
+      }
+    }
+    Pattern mention = found.isEmpty() ? null : Tables.mention(found);
+    viewed = new Viewed(mention, System.nanoTime(), true);
+  }
+
+  private static boolean reads(String madeOf, Set<String> shown) {
+    return madeOf.isEmpty()
+        || Views.names(madeOf).stream().anyMatch(name -> shown.contains(Listing.table(name)));
+  }
+
+  /** A view may have been made. */
+  void forgetViews() {
+    viewed = new Viewed(viewed.mention, 0, false);
+  }
+
+  /** Returns whether a statement may be about the tables, or about a view that shows their rows. */
+  boolean areMentioned(String sql) {
+    Pattern views = viewed.mention;
+    return tables.areMentioned(sql) || (views != null && views.matcher(sql).find());
   }
 
   private static boolean hasColumn(Link link, String table) throws SQLException {

@@ -116,15 +116,18 @@ final class Tables {
    */
   Tables(Collection<String> names) {
     names.forEach(name -> known.put(name.toLowerCase(Locale.ROOT), name));
+    mention = mention(names);
+  }
+
+  /** Returns what finds names without their schemas; data may have them, too. */
+  static Pattern mention(Collection<String> names) {
     String last =
         names.stream()
             .map(name -> Pattern.quote(name.substring(name.lastIndexOf('.') + 1)))
             .distinct()
             .collect(Collectors.joining("|"));
-    mention =
-        Pattern.compile(
-            "(?<![\\w$])(?:" + last + ")(?![\\w$])",
-            Pattern.CASE_INSENSITIVE | Pattern.UNICODE_CASE);
+    return Pattern.compile(
+        "(?<![\\w$])(?:" + last + ")(?![\\w$])", Pattern.CASE_INSENSITIVE | Pattern.UNICODE_CASE);
   }
 
   Collection<String> names() {
