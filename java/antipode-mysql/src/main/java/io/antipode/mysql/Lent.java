@@ -154,7 +154,9 @@ final class Lent extends BorrowedConnection {
     prepare();
     flight = effects(execution, queries);
     await(flight, execution.getStatement());
-    asking(() -> seeViews(queries));
+    if (tap.mayHide(flight)) {
+      asking(() -> tap.seeViews(queries, flight, link::rows));
+    }
     if (flight.contains(Effect.CALLS)) {
       flight.add(Effect.WRITES); // To barriers it is a read all the same.
     }
@@ -164,12 +166,6 @@ final class Lent extends BorrowedConnection {
     }
     using().lock();
     tap.starts(flight, Known.UNKNOWN);
-  }
-
-  private void seeViews(List<QueryInfo> queries) throws SQLException {
-    if (tap.mayWriteByView(queries, flight, link::rows)) {
-      flight.add(Effect.CALLS);
-    }
   }
 
   @Override

@@ -237,29 +237,38 @@ final class Tap {
   }
 
   /**
-   * Returns whether statements that read name a view that may write, where no reply shows that: the
-   * end of a transaction may, and only a request has a use for it.
-   *
-   * @throws SQLException if the connection is lost
+   * Returns whether no reply shows what statements that read write by a view: the end of a
+   * transaction may, and only a request has a use for it.
    */
-  boolean mayWriteByView(List<QueryInfo> queries, Set<Effect> effects, Listing.Asked server)
-      throws SQLException {
-    boolean isRead = effects.contains(Effect.READS) && !effects.contains(Effect.WRITES);
-    if (views == null || facts == null || !isRead || effects.contains(Effect.CALLS)) {
+  boolean mayHide(Set<Effect> effects) {
+    Views seen = views;
+    boolean isRead =
+        effects.contains(Effect.READS)
+            && !effects.contains(Effect.WRITES)
+            && !effects.contains(Effect.CALLS);
+    if (seen == null || !isRead || seen.listing().isEmpty()) {
       return false;
     }
     boolean isShown =
-        views.listing() != Listing.ANYTHING
+        seen.listing() != Listing.ANYTHING
             && (effects.contains(Effect.NAMES) || !session.transaction().isAutonomous());
-    if (isShown || views.listing().isEmpty() || Scope.currentOrNull() == null) {
-      return false;
-    }
-    boolean mayWrite = false;
+    return !isShown && Scope.currentOrNull() != null;
+  }
+
+  /**
+   * Adds that statements call something, where they name a view that may write.
+   *
+   * @throws SQLException if the connection is lost
+   */
+  void seeViews(List<QueryInfo> queries, Set<Effect> effects, Listing.Asked server)
+      throws SQLException {
+    Flavor flavor = Objects.requireNonNull(facts).flavor();
     for (QueryInfo query : queries) {
-      mayWrite |=
-          views.mayWrite(query.getQuery(), facts.flavor(), shim.readonlyFunctions(), server);
+      if (Objects.requireNonNull(views)
+          .mayWrite(query.getQuery(), flavor, shim.readonlyFunctions(), server)) {
+        boolean unused = effects.add(Effect.CALLS);
+      }
     }
-    return mayWrite;
   }
 
   private void unknown(String name) {
