@@ -84,7 +84,9 @@ BEFORE_TEMPORARY = _WROTE.format(
     " 'pg_type') AND pg_stat_get_xact_tuples_inserted(oid) + pg_stat_get_xact_tuples_updated(oid)"
     f" + pg_stat_get_xact_tuples_deleted(oid) > 0) THEN {_XID} END"
 )
-#: Whether this user may ask that.
+#: What may be asked before a commit.
+BEFORE = (BEFORE_COMMIT, BEFORE_TEMPORARY)
+#: Whether this user may ask the second.
 SEES_LOCKS = (
     "SELECT has_table_privilege('pg_locks', 'select')"
     " AND has_table_privilege('pg_class', 'select') AS may"

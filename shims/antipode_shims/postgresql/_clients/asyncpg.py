@@ -17,6 +17,7 @@ import asyncpg
 
 from antipode_shims.postgresql._endpoint import backend_of
 from antipode_shims.postgresql._look import (
+    BEFORE,
     NOTICES,
     SAMPLE,
     Refused,
@@ -56,14 +57,11 @@ _TELLING = (
     "DO $antipode$ BEGIN RAISE INFO '{head}%', (SELECT row_to_json(q) FROM ({sql}) AS q);"
     " END $antipode$"
 )
-#: In one packet: whether the transaction wrote, its commit, the position of that.
-_COMMITTING = "; ".join(
-    [
-        _TELLING.format(head=_HEARD, sql="{before}"),
-        "COMMIT",
-        _TELLING.format(head=_HEARD, sql=SAMPLE),
-    ]
-)
+_TOLD = _TELLING.format(head=_HEARD, sql=SAMPLE)
+#: In one packet: whether the transaction wrote, its commit, the position of that; by what asks it.
+_COMMITTING = {
+    before: f"{_TELLING.format(head=_HEARD, sql=before)}; COMMIT; {_TOLD}" for before in BEFORE
+}
 
 
 class Observer:
@@ -114,7 +112,7 @@ class Observer:
         tap = connection._antipode  # noqa: SLF001
         heard = _hearing[connection] = []
         try:
-            await self.plain.query(_COMMITTING.format(before=tap.before_commit), *args, **options)
+            await self.plain.query(_COMMITTING[tap.before_commit], *args, **options)
         except _UNTOLD:
             tap.shim.notices = None
             raise

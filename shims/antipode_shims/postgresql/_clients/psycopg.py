@@ -16,7 +16,7 @@ from psycopg import generators, pq, sql
 
 from antipode_shims._sql.texts import text_of
 from antipode_shims.postgresql._endpoint import backend, refusal, rows_of
-from antipode_shims.postgresql._look import SAMPLE, Refused
+from antipode_shims.postgresql._look import BEFORE, SAMPLE, Refused
 
 from .holding import AsyncHolding, Call, Late, SyncHolding, clients_own
 from .tap import Commit, Session, commit_of
@@ -41,6 +41,8 @@ _SESSIONS = {
 _ACTIVE = pq.TransactionStatus.ACTIVE
 _FATAL = pq.ExecStatus.FATAL_ERROR
 _ON = b"on"
+#: In one packet: whether the transaction wrote, its commit, the position of that; by what asks it.
+_COMMITTING = {before: f"{before}; COMMIT; {SAMPLE}".encode() for before in BEFORE}
 #: The arguments with a statement's text, by the generators that send one.
 _TEXTS = {
     "_execute_gen": "query",
@@ -187,8 +189,7 @@ class Shared(Generic[RowT]):
     def _antipode_commit(self) -> Generator[Any, Any, Any]:
         tap = self._antipode
         self._check_connection_ok()
-        # In one packet: whether the transaction wrote, its commit, the position of that.
-        self.pgconn.send_query(f"{tap.before_commit}; COMMIT; {SAMPLE}".encode())
+        self.pgconn.send_query(_COMMITTING[tap.before_commit])
         results = yield from generators.execute(self.pgconn)
         if len(results) > 1:
             tap.commit = commit_of(rows_of(results[0]))

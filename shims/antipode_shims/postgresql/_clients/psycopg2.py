@@ -21,7 +21,7 @@ from psycopg2 import extensions, sql
 from antipode import ConfigurationError
 from antipode_shims._sql.texts import text_of
 from antipode_shims.postgresql._endpoint import backend
-from antipode_shims.postgresql._look import SAMPLE, Refused
+from antipode_shims.postgresql._look import BEFORE, SAMPLE, Refused
 from antipode_shims.postgresql._statements import COMMITS_INSIDE
 
 from .holding import Call, Late, SyncHolding, clients_own
@@ -46,13 +46,16 @@ _SESSIONS = {
 #: What the client raises of arguments, before it sends anything.
 _UNSENT = (psycopg2.Error, TypeError, ValueError, LookupError, AttributeError)
 _BEFORE = "antipode.before"
-#: In one packet: whether the transaction wrote, its commit, the position of that. Of several
-#: statements the client shows the last one's rows alone.
-_COMMITTING = (
-    f"SELECT set_config('{_BEFORE}', concat_ws(' ', coalesce(q.xid::text, '-'), q.synchronous),"
-    " false) FROM ({before}) AS q; COMMIT AND CHAIN;"
-    f" SELECT q.*, current_setting('{_BEFORE}') AS before FROM ({SAMPLE}) AS q"
-)
+#: In one packet: whether the transaction wrote, its commit, the position of that; by what asks it.
+#: Of several statements the client shows the last one's rows alone.
+_COMMITTING = {
+    before: (
+        f"SELECT set_config('{_BEFORE}', concat_ws(' ', coalesce(q.xid::text, '-'), q.synchronous),"
+        f" false) FROM ({before}) AS q; COMMIT AND CHAIN;"
+        f" SELECT q.*, current_setting('{_BEFORE}') AS before FROM ({SAMPLE}) AS q"
+    )
+    for before in BEFORE
+}
 
 
 class NativeConnection(SyncHolding):
@@ -117,7 +120,7 @@ class NativeConnection(SyncHolding):
         plain: Any = super()
         tap: Any = self._antipode
         try:
-            row = self._antipode_rows(_COMMITTING.format(before=tap.before_commit))[0]
+            row = self._antipode_rows(_COMMITTING[tap.before_commit])[0]
         except BaseException:
             # The server has; the client shall know, and nobody hear that there is no transaction.
             heard, self.notices = self.notices, []

@@ -64,7 +64,7 @@ from antipode_shims.postgresql._statements import (
 )
 
 from .known import MOST, NOTHING, Cursors, Known
-from .temporary import Temporary
+from .temporary import HEAD, Temporary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -145,6 +145,7 @@ class Tap:
             where no floor limits it.
         cursors: of the server, that are open.
         stale_read: counts a read once it is answered, if it may be stale.
+        before_commit: what is asked before the open transaction is committed.
         reads_by: the name of the cursor that is declared or read now; empty where only the text
             names it.
     """
@@ -173,6 +174,7 @@ class Tap:
         self._targets: frozenset[str] = frozenset()
         self._changed = False
         self._temporary = Temporary()
+        self.before_commit = BEFORE_COMMIT
         self._known, self._known_s = NOTHING, 0.0
         self._sent = NOTHING
         self._server = ""
@@ -204,7 +206,12 @@ class Tap:
         if found & CALLS and session is not Session.IDLE:
             self._warn({sql or "": found})  # Nobody will ask what they are.
         if found & WRITES:
-            self._temporary.note(sql or "", found)
+            head = sql[:HEAD] if sql else ""
+            if self._temporary.names or "TEMP" in head or "temp" in head:
+                self._note_temporary(sql or "", found)
+            else:
+                self._temporary.others, self._temporary.alone = True, False
+                self.before_commit = BEFORE_COMMIT
             if len(self._targets) < MOST:
                 self._targets |= TARGETS[sql or ""]
         if session is Session.FAILED and not (found & MANY and found & ENDS):
@@ -220,7 +227,8 @@ class Tap:
         self._alone = not (self.pending or piped)
         if not self.pending and session is Session.IDLE:
             self._targets, self._changed = frozenset(), False
-            self._temporary.begin()
+            self._temporary.others = self._temporary.alone = False
+            self.before_commit = BEFORE_COMMIT
         if not self.pending:
             self._before = session
             self.commit = None
@@ -243,6 +251,11 @@ class Tap:
             self._defines = True
             self.shim.catalogue.forget()
         self.pending |= found
+
+    def _note_temporary(self, sql: str, found: int) -> None:
+        self._temporary.note(sql, found)
+        is_temporary = self._temporary.alone and self.shim.sees_locks
+        self.before_commit = BEFORE_TEMPORARY if is_temporary else BEFORE_COMMIT
 
     def parses(self, sql: str, session: Session) -> Floor | None:
         """What a statement that is only parsed must see; None unless that may take a snapshot.
@@ -341,12 +354,6 @@ class Tap:
         """Whether what is in flight is one statement that commits what may have written."""
         alone = self.pending & COMMITS and not self.pending & MANY
         return bool(alone) and session is Session.OPEN and not self.only_read
-
-    @property
-    def before_commit(self) -> str:
-        """What is asked before the open transaction is committed."""
-        is_temporary = self._temporary.alone and self.shim.sees_locks
-        return BEFORE_TEMPORARY if is_temporary else BEFORE_COMMIT
 
     @property
     def only_read(self) -> bool:
@@ -761,17 +768,15 @@ class Tap:
         if commit.sample is None:
             yield from self._ask(exact=True, covers=not commit.flushed)
         else:
-            yield from self._take(commit.sample, flushed=commit.flushed)
+            try:
+                sample, flushed = commit.sample, commit.flushed
+                yield from self.shim.sampled(sample, exact=True, flushed=flushed)
+                yield from self._ask_away()
+            except (Refused, LsnError) as error:
+                self.shim.unsampled(str(error))
         if self._temporary.alone and self.shim.sees_locks is None:
             with contextlib.suppress(Refused):
                 self.shim.sees_locks = (yield SEES_LOCKS)[0]["may"] == "t"
-
-    def _take(self, sample: Mapping[str, str | None], *, flushed: bool) -> Asking[None]:
-        try:
-            yield from self.shim.sampled(sample, exact=True, flushed=flushed)
-            yield from self._ask_away()
-        except (Refused, LsnError) as error:
-            self.shim.unsampled(str(error))
 
 
 def _may_define(sql: str) -> bool:
