@@ -166,7 +166,9 @@ class Extras:
         python = self.alone(wheel, "sns", tmp_path)
         works(python, "sns", *antipode_sns.urls, *topic)
 
-    @pytest.mark.parametrize("extra", ["requests", "httpx", "aiohttp", "grpc", "celery", "session"])
+    @pytest.mark.parametrize(
+        "extra", ["requests", "httpx", "aiohttp", "grpc", "celery", "dramatiq", "session"]
+    )
     def test_integrations(self, wheel: Path, extra: str, tmp_path: Path) -> None:
         """Each integration needs its framework alone."""
         works(self.alone(wheel, extra, tmp_path), extra)

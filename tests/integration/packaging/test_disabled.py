@@ -45,6 +45,7 @@ def patched() -> list[object]:
     """What instrumentations that take nothing put themselves in place of."""
     import aiohttp
     import celery.signals
+    import dramatiq.broker
     import grpc
     import httpx
     import requests.adapters
@@ -55,6 +56,7 @@ def patched() -> list[object]:
         aiohttp.ClientSession._request,
         [len(getattr(celery.signals, name).receivers) for name in ("task_prerun", "task_postrun")],
         len(celery.signals.before_task_publish.receivers),
+        [getattr(dramatiq.broker.Broker, name) for name in ("emit_before", "emit_after")],
         [grpc.server, grpc.insecure_channel, grpc.secure_channel],
         [grpc.aio.server, grpc.aio.insecure_channel, grpc.aio.secure_channel],
         [httpx.Client._send_single_request, httpx.AsyncClient._send_single_request],
@@ -104,6 +106,7 @@ def test_there_are_instrumentations() -> None:
         "antipode.instrument",
         "antipode.propagation.instrument",
         "antipode.integrations.celery.instrument",
+        "antipode.integrations.dramatiq.instrument",
         "antipode.integrations.grpc.instrument_channel",
         "antipode_shims.mysql.instrument_engine",
         "antipode_shims.redis.instrument_client",
