@@ -13,7 +13,6 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import baggage
-from opentelemetry import context as otel_context
 
 from antipode import ConfigurationError
 from antipode._request.background import outside
@@ -27,9 +26,6 @@ from ._method import Method
 
 if TYPE_CHECKING:
     from collections.abc import Callable, MutableMapping
-    from contextvars import Token
-
-    from opentelemetry.context import Context
 
 __all__ = ["instrument", "uninstrument"]
 
@@ -79,8 +75,8 @@ class _Processed:
 
     def __init__(self, broker: Any, message: Any) -> None:
         self.came = _text_of(message.options.get(BAGGAGE))
-        self._token: Token[Context] = otel_context.attach(outside())
-        self.incoming = Incoming(None, [] if self.came is None else [self.came])
+        baggage_came = [] if self.came is None else [self.came]
+        self.incoming = Incoming(None, baggage_came, context=outside())
         self._held = _processed.set(self)
         if (observer := observers.dry_run) is not None:
             if self.came is None:
@@ -91,7 +87,6 @@ class _Processed:
     def end(self) -> None:
         self.incoming.end()
         _processed.reset(self._held)
-        otel_context.detach(self._token)
 
 
 _processed: ContextVar[_Processed | None] = ContextVar("antipode-dramatiq-message", default=None)

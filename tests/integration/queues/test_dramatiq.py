@@ -47,6 +47,7 @@ class Bench:
     def __init__(self, broker: Any) -> None:
         self.broker = broker
         self.seen: list[tuple[str, Lineage]] = []
+        self.scopes: list[Any] = []
         self.worker: Any = None
         options = {"broker": broker, "queue_name": "antipode", "min_backoff": 1, "max_backoff": 2}
         self.see = dramatiq.actor(self._see, actor_name="see", **options)
@@ -63,12 +64,22 @@ class Bench:
         """Write down what an actor depends on."""
         held = scope_in()
         assert held is not None
+        self.scopes.append(held)
         self.seen.append((what, held.lineage))
 
     def wait(self, count: int) -> list[tuple[str, Lineage]]:
         """What was seen, in order, once that is so much."""
         wait_until(lambda: len(self.seen) >= count, what="the actors", timeout_s=TIMEOUT_S)
         return self.seen
+
+    def ended(self, count: int) -> None:
+        """Return once so many scopes were opened, and all are over."""
+        assert len(set(map(id, self.scopes))) == count
+        wait_until(
+            lambda: not any(held.open for held in self.scopes),
+            what="the scopes of messages to end",
+            timeout_s=TIMEOUT_S,
+        )
 
     def _see(self, number: int) -> int:
         self.note(f"see {number}")
@@ -142,6 +153,7 @@ def test_each_attempt_has_the_writes_of_those_before(bench: Bench) -> None:
         Lineage([post(1), own(11)]),
         Lineage([post(1), own(11), own(12)]),
     ]
+    bench.ended(3)
 
 
 def test_a_delayed_message_has_its_lineage(bench: Bench) -> None:
@@ -195,6 +207,7 @@ def test_a_skipped_message_leaves_no_scope(bench: Bench) -> None:
 
     def skip(_: Any, broker: Any, message: Any) -> None:
         if message.args == (1,):
+            bench.scopes.append(scope_in())
             raise dramatiq.middleware.SkipMessage
 
     skips: Any = type("Skips", (dramatiq.Middleware,), {"before_process_message": skip})
@@ -204,6 +217,7 @@ def test_a_skipped_message_leaves_no_scope(bench: Bench) -> None:
     bench.see.send(2)
     bench.work()
     assert bench.wait(1) == [("see 2", Lineage())]
+    bench.ended(2)
 
 
 def test_an_actor_of_a_coroutine_runs_in_its_scope(bench: Bench) -> None:
