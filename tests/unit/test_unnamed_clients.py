@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
 
 import antipode
 from antipode._runtime.datastores import forget_clients, parsed, place_of
+from antipode._runtime.metrics import log_seldom
 from antipode._runtime.process_wide import ProcessWide
 from antipode._runtime.ruled import holds_reads
-from antipode._runtime.unnamed import url_of
+from antipode._runtime.unnamed import tell_of_undeclared, url_of
 from antipode.diagnostics import clients_without_names, rules_without_clients
 from tests.unit._dry_runs import lints
 
@@ -154,6 +157,43 @@ def test_two_names_of_one_server_are_reported_and_not_merged(
     assert "'feed' is database '0' of this server, and this client's is '1'" in third
     assert "another name" not in third
     assert "NAME=redis://10.0.0.9:6379/1" in third
+
+
+def test_a_name_whose_address_changes(
+    made: Callable[..., list[str]], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its clients stay its own wherever they are connected, and both servers are known as its."""
+    antipode.configure(datastores="cache=redis://moves.internal")
+    for address in ("10.0.0.35", "10.0.0.36"):
+        assert made("moves.internal", peer=place_of(address, 6379)) == ["cache"]
+    assert caplog.records == []
+    for address in ("10.0.0.35", "10.0.0.36", "10.0.0.37"):
+        assert made(f"of-{address}", peer=place_of(address, 6379)) == []
+    said = [each.getMessage() for each in caplog.records if each.name == "antipode"]
+    assert ["is 'cache' under another name" in each for each in said] == [True, True, False]
+
+
+def test_a_service_that_was_idle_for_an_hour(
+    made: Callable[..., list[str]],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its clients are made again, after errors, too: no address is warned of a second time."""
+    antipode.configure(datastores="idle=redis://idle.internal")
+    server = place_of("10.0.0.25", 6379)
+    passed_s = 0.0
+    real = time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: real() + passed_s)
+    for _ in range(3):
+        made("idle.other")
+        made("idle.alias", peer=server)
+        made("idle.internal", peer=server)
+        tell_of_undeclared("redis", "idle", server)
+        log_seldom("unmet_unreachable", "idle", "its server is away")
+        passed_s += 3_600
+    said = Counter(each.getMessage() for each in caplog.records if each.name == "antipode")
+    assert said.pop("its server is away") == 3
+    assert len(said) == said.total() == 3
 
 
 def test_two_databases_of_one_server_are_told_apart(
