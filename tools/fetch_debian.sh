@@ -3,7 +3,8 @@
 # MariaDB's `mysqld`): from Debian's unstable release, with every library it needs, unpacked beside
 # the system and never installed. apt runs on a state of its own, so the machine's lists, sources
 # and packages stay as they are.
-# Usage: fetch_debian.sh <folder> mysqld|mysqlrouter|pgbouncer|valkey-server|prometheus; afterwards it is in <folder>/bin.
+# Usage: fetch_debian.sh <folder> mysqld|mysqlrouter|pgbouncer|valkey-server|prometheus; afterwards it is in <folder>/bin,
+# and with Prometheus its promtool.
 # Or of a library of headers alone: fetch_debian.sh <folder> opentelemetry-cpp; afterwards they are in
 # <folder>/opentelemetry-cpp/usr. Quick when it is there.
 set -euo pipefail
@@ -12,7 +13,7 @@ set -euo pipefail
 folder=$(mkdir -p "$1" && cd "$1" && pwd)
 program=$2
 # Where its package has it, and what it does not find by itself, as the wrapper below writes it.
-libraries="" options="" headers=""
+libraries="" options="" headers="" also=""
 case $program in
     mysqld)
         package=mysql-server-core name=mysql path=usr/sbin/mysqld libraries=usr/lib/mysql/private
@@ -25,7 +26,7 @@ case $program in
         ;;
     pgbouncer) package=pgbouncer name=pgbouncer path=usr/sbin/pgbouncer ;; # under the ISC licence
     valkey-server) package=valkey-server name=valkey path=usr/bin/valkey-server ;;
-    prometheus) package=prometheus name=prometheus path=usr/bin/prometheus ;; # under the Apache License 2.0
+    prometheus) package=prometheus name=prometheus path=usr/bin/prometheus also=usr/bin/promtool ;; # under the Apache License 2.0
     opentelemetry-cpp) package=opentelemetry-cpp-dev name=opentelemetry-cpp headers=usr/include/opentelemetry ;;
     *) echo "error: it can fetch mysqld, mysqlrouter, pgbouncer, valkey-server, prometheus and opentelemetry-cpp, not $program" >&2 && exit 1 ;;
 esac
@@ -33,7 +34,7 @@ root=$folder/$name
 wrapper=$folder/bin/$program
 if [[ -n $headers && -e $root/$headers ]]; then
     exit 0
-elif [[ -x $wrapper ]] && "$wrapper" --version 2>/dev/null; then
+elif [[ -x $wrapper && (-z $also || -x $folder/bin/${also##*/}) ]] && "$wrapper" --version 2>/dev/null; then
     exit 0
 fi
 
@@ -105,15 +106,17 @@ if [[ -n $headers ]]; then
     exit 0
 fi
 mkdir -p "$folder/bin"
-cat >"$work/$program" <<EOF
+for path in $path $also; do
+    cat >"$work/wrapper" <<EOF
 #!/bin/sh
-# $program with the libraries and the loader it came with, which it becomes: its PID stays ours.
+# ${path##*/} with the libraries and the loader it came with, which it becomes: its PID stays ours.
 root=\$(dirname "\$(dirname "\$(readlink -f "\$0")")")/$name
 for loader in "\$root"/usr/lib/*-linux-gnu*/ld-linux-*.so.*; do
     exec "\$loader" --library-path "\$(dirname "\$loader"):\$root/$libraries" \\
         "\$root/$path" "\$@" $options
 done
 EOF
-chmod 755 "$work/$program"
-mv "$work/$program" "$wrapper"
+    chmod 755 "$work/wrapper"
+    mv "$work/wrapper" "$folder/bin/${path##*/}"
+done
 "$wrapper" --version || fail "what was fetched does not run here"

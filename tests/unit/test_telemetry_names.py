@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -160,18 +158,6 @@ def test_the_guides_alerts_are_those_of_the_file() -> None:
     assert shown
     assert all("".join(each.split()) in loaded for each in shown)
     assert f"../assets/{RULES.name}" in guide
-
-
-def test_promtool_takes_the_alerts() -> None:
-    """Where it is installed."""
-    fetched = DOCS.parent / ".stores" / "prometheus" / "usr" / "bin" / "promtool"
-    promtool = str(fetched) if fetched.is_file() else shutil.which("promtool")
-    if promtool is None:
-        pytest.skip("there is no promtool")
-    ran = subprocess.run(
-        [promtool, "check", "rules", str(RULES)], capture_output=True, text=True, check=False
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 def test_the_dashboards_legends_name_what_is_grouped_by() -> None:
