@@ -66,6 +66,7 @@ class Floor:
         promises: what must be fulfilled; none where no shim of the datastore asks for them.
         served: whether the read may be answered although it was not shown all of that.
         counted: whether it counts as stale: served, or of an incomplete lineage.
+        server: where the connection leads that reads; None: where its client says.
     """
 
     def __init__(
@@ -96,6 +97,7 @@ class Floor:
         self.writes: frozenset[WriteId] = frozenset().union(*(each.writes for each in demands))
         self.promises: frozenset[Promise] = frozenset().union(*(each.promises for each in demands))
         self.served = self.counted = False
+        self.server: ServerName | None = None
         self._flaw, self._raises = flaw, raises
         self._stale = stale
         self._store = store
@@ -158,7 +160,9 @@ class Floor:
     @property
     def _server(self) -> ServerName | None:
         """Where its client reads."""
-        return None if self._store is None else self._store.server_name
+        if self.server is not None or self._store is None:
+            return self.server
+        return self._store.server_name
 
     def wait_for(self, demand: Demand, *, is_over: bool = False) -> Wait:
         """A wait for *demand* that begins now, or *is_over* now."""

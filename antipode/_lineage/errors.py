@@ -21,7 +21,9 @@ class ServerName(NamedTuple):
     @classmethod
     def of(cls, system: str, where: tuple[object, ...]) -> ServerName | None:
         """From what a client's settings say of its server; None where that is no address."""
-        host, *rest = where[0] if where and isinstance(where[0], tuple) else where
+        if not where:
+            return None
+        host, *rest = where[0] if isinstance(where[0], tuple) else where
         port = str(rest[0]) if rest else "0"
         return cls(system, str(host), int(port)) if port.isdecimal() else None
 

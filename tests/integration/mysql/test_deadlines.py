@@ -44,13 +44,14 @@ def frozen(here: Regions) -> Iterator[Callable[[], Lineage]]:
 
 
 @contextmanager
-def in_time() -> Iterator[None]:
-    """The read ends by its deadline, and says why."""
+def in_time(here: Regions) -> Iterator[None]:
+    """The read ends by its deadline, and says why, and at which server: by its own name."""
     before_s = time.monotonic()
     with pytest.raises(BarrierTimeout) as raised:
         yield
     assert time.monotonic() - before_s < TIMEOUT_S + LATE_S
     assert {each.status for each in raised.value.result.outcomes} == {Status.UNREACHABLE}
+    assert raised.value.server == (here.topology.store, *here.topology.replica)
 
 
 def with_pymysql(**place: Any) -> Any:
@@ -89,7 +90,7 @@ def test_a_read_at_a_frozen_replica(
             cursor.fetchall()
         with antipode.scope(frozen()):
             antipode.barrier(timeout=TIMEOUT_S, at="read")
-            with in_time(), one.cursor() as cursor:
+            with in_time(here), one.cursor() as cursor:
                 cursor.execute(READ)
     finally:
         shims.uninstrument_connection(one)
@@ -108,7 +109,7 @@ async def test_an_asyncio_read_at_a_frozen_replica(
         await cursor.fetchall()
         with antipode.scope(frozen()):
             await antipode.barrier_async(timeout=TIMEOUT_S, at="read")
-            with in_time():
+            with in_time(here):
                 await cursor.execute(READ)
     finally:
         shims.uninstrument_connection(one)

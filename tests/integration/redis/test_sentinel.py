@@ -62,16 +62,19 @@ def test_stalled_replica_is_never_read_stale(watched: Watched) -> None:
     watched.topology.wait_replicated()
     watched.topology.pause(replica=1)
     found: list[Any] = []
+    stalled = set()
     for number in range(ROUNDS):
         written = write(writer, "k", number)
         try:
             found.append(int(read(reader, written, "k", timeout=0.1)) == number)
-        except BarrierTimeout:
+        except BarrierTimeout as error:
             found.append(None)
+            stalled.add(error.server)
         reader.connection_pool.disconnect()  # The next connection goes to the next replica.
     assert False not in found
     assert found.count(True) >= ROUNDS / 4
     assert found.count(None) >= ROUNDS / 4
+    assert stalled == {("redis", *watched.topology.replicas[1])}
     watched.topology.resume(replica=1)
     assert read(reader, write(writer, "k", "last"), "k") == b"last"
 
@@ -147,6 +150,8 @@ def test_now_waits_at_the_only_replica(couple: Watched) -> None:
     for number in range(3):
         assert outcome(write(writer, "k", number)) is Status.VISIBLE
         assert int(plain.get("k")) == number
+    shim = next(each for each in antipode.shim.shims_of("posts") if each.reads_from == "replica")
+    assert shim.server_name == ("redis", *couple.topology.replicas[0])
     couple.topology.set_lag(0)
     couple.topology.failover(lose_unreplicated=False)
     written = eventually(writer, "k", "new")

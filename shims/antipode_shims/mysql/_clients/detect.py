@@ -163,8 +163,9 @@ def reached(connection: Any, settings: ServerSettings) -> ServerSettings:
 
 def _of_mysqlclient(connection: Any) -> ServerSettings:
     # It keeps no password: where it went is all that can be known.
-    info = connection.get_host_info()
-    return ServerSettings.of({"host": f"{info} {connection.thread_id()}"}, one_server=False)
+    info = f"{connection.get_host_info()} {connection.thread_id()}"
+    settings = ServerSettings.of({"host": info}, one_server=False)
+    return replace(settings, seen=reached(connection, settings).where)
 
 
 _PYMYSQL = Client(

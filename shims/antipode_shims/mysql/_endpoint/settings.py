@@ -58,11 +58,13 @@ class ServerSettings:
         database: of the client; empty where it is not known.
         one_server: whether every connection of the client goes to the same server, as far as it
             shows.
+        seen: where a client leads whose arguments are not known; empty where they are.
     """
 
     arguments: Mapping[str, Any]
     one_server: bool = True
     database: str = ""
+    seen: tuple[object, ...] = ()
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any], *, one_server: bool = True) -> ServerSettings:
@@ -77,6 +79,11 @@ class ServerSettings:
         if path := self.arguments.get("unix_socket"):
             return (path,)
         return self.arguments.get("host", "localhost"), int(self.arguments.get("port") or 3306)
+
+    @property
+    def address(self) -> tuple[object, ...]:
+        """The address of the server, for telemetry and logs."""
+        return self.seen or self.where
 
     def at(self, host: str, port: int) -> ServerSettings:
         """The same user at another server."""

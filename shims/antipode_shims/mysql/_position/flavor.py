@@ -65,6 +65,11 @@ class Flavor(Enum):
     MYSQL = "MySQL"
     MARIADB = "MariaDB"
 
+    @property
+    def system(self) -> str:
+        """Its ``db.system.name`` in OpenTelemetry's conventions."""
+        return self.value.lower()
+
 
 #: Python 3.11 looks an enumeration's members up slowly; this one is wanted for every write.
 _MARIADB = Flavor.MARIADB

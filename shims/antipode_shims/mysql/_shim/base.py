@@ -60,6 +60,7 @@ class BaseMySQLShim(ServerShim):
     once for each connection, and hand the result to what needs it.
 
     Attributes:
+        system: ``mariadb`` as soon as a server says that it is one.
         settings: how to connect to the server.
         problems: what the server that was reached last lacks, so that nobody can wait there.
         proxied: why connections are not known to lead to one server each; empty as long as all
@@ -104,7 +105,7 @@ class BaseMySQLShim(ServerShim):
     @property
     def server_name(self) -> ServerName | None:
         """The address of its client."""
-        return ServerName.of(self.system, self.settings.where)
+        return ServerName.of(self.system, self.settings.address)
 
     def open_endpoint(self, *, timeout_s: float) -> Endpoint:
         """Connect to the client's server with a connection of the library's own.
@@ -135,6 +136,7 @@ class BaseMySQLShim(ServerShim):
             facts: about the server that answered.
             accepted: the number of the connection in its handshake.
         """
+        self.system = facts.flavor.system
         if not self._stated and (why := facts.proxied(accepted)):
             self.proxied = why
 

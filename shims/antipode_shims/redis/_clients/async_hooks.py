@@ -156,7 +156,7 @@ class AsyncHooks:
     ) -> Any:
         """A command that reads, or may."""
         kind, rules = kind_of(args), self.rules
-        held, refusal = rules.floor(call, reads=kind is not Kind.OTHER), None
+        held, refusal = rules.floor(call, connection, reads=kind is not Kind.OTHER), None
         if held or kind is Kind.OTHER or rules.concerns(args):
             refusal = await self._refusal(call, held, connection, strict=strict)
         plan: dict[str, Any] = {"alone": alone, "refusal": refusal}
@@ -184,7 +184,7 @@ class AsyncHooks:
             return await send(connection)
         meant = self.rules.batch(commands)
         asks = meant.reads or meant.others
-        held = self.rules.floor(call, reads=meant.reads) if asks else None
+        held = self.rules.floor(call, connection, reads=meant.reads) if asks else None
         mark = packet_mark(commands, transaction=transaction)
         every = [args for args, _ in commands]
         plan: dict[str, Any] = {"last": mark, "alone": not transaction and not watching}
@@ -371,7 +371,7 @@ class AsyncHooks:
         if is_named(args, "DISCARD"):
             return await send(connection)
         call.repeats = False  # What is queued lies on this connection.
-        held = self.rules.floor(call, reads=not wrote)
+        held = self.rules.floor(call, connection, reads=not wrote)
         if held and not await self._held(call, held, connection):
             return None
         asked = Asked.of(connection)

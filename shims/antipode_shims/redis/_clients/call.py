@@ -238,14 +238,18 @@ class Rules:
             return None
         return Call(self)
 
-    def floor(self, call: Call, *, reads: bool = True) -> Floor | None:
-        """What the reads of *call* must see; *reads*: whether it is known to read."""
+    def floor(self, call: Call, connection: Any, *, reads: bool = True) -> Floor | None:
+        """What the reads of *call* on *connection* must see; *reads*: whether it surely reads."""
         if call.shim is not self.shim:  # This one, of another client, is made in that call.
-            return floor(self.shim, reads=reads, stale=call.stale)
-        if not call.asked:
+            held = floor(self.shim, reads=reads, stale=call.stale)
+        elif call.asked:
+            held = call.held
+        else:
             call.asked = reads
-            call.held = floor(self.shim, reads=reads, stale=call.stale)
-        return call.held
+            held = call.held = floor(self.shim, reads=reads, stale=call.stale)
+        if held is not None and self.shim.by_sentinels:
+            self.shim.locate(held, connection)
+        return held
 
     def excused(self, call: Call, held: Floor, refusal: Exception) -> bool:
         """Whether a read may be answered on a connection that cannot be asked for its position.

@@ -153,7 +153,7 @@ class SyncHooks:
     ) -> Any:
         """A command that reads, or may."""
         kind, rules = kind_of(args), self.rules
-        held, refusal = rules.floor(call, reads=kind is not Kind.OTHER), None
+        held, refusal = rules.floor(call, connection, reads=kind is not Kind.OTHER), None
         if held or kind is Kind.OTHER or rules.concerns(args):
             refusal = self._refusal(call, held, connection, strict=strict)
         plan: dict[str, Any] = {"alone": alone, "refusal": refusal}
@@ -181,7 +181,7 @@ class SyncHooks:
             return send(connection)
         meant = self.rules.batch(commands)
         asks = meant.reads or meant.others
-        held = self.rules.floor(call, reads=meant.reads) if asks else None
+        held = self.rules.floor(call, connection, reads=meant.reads) if asks else None
         mark = packet_mark(commands, transaction=transaction)
         every = [args for args, _ in commands]
         plan: dict[str, Any] = {"last": mark, "alone": not transaction and not watching}
@@ -365,7 +365,7 @@ class SyncHooks:
         if is_named(args, "DISCARD"):
             return send(connection)
         call.repeats = False  # What is queued lies on this connection.
-        held = self.rules.floor(call, reads=not wrote)
+        held = self.rules.floor(call, connection, reads=not wrote)
         if held and not self._held(call, held, connection):
             return None
         asked = Asked.of(connection)

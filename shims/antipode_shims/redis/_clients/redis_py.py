@@ -160,6 +160,11 @@ class ServerSettings:
             return (path,)
         return self.arguments.get("host", "localhost"), self.arguments.get("port", 6379)
 
+    @property
+    def address(self) -> tuple[object, ...]:
+        """The address of the server, for telemetry and logs; empty where it is not known."""
+        return self.where
+
     @classmethod
     def of(cls, client: Any) -> ServerSettings:
         """Read them off a client's pool."""

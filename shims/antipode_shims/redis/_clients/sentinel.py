@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError
@@ -29,17 +29,24 @@ class SentinelSettings(ServerSettings):
         primary: whether the client asks the primary (``master_for``) or replicas (``slave_for``).
         sentinels: how to connect to each Sentinel.
         forced_host: the host at which the client searches for the primary, whatever they say.
+        located: where they last said that the server is.
     """
 
     service: str
     primary: bool
     sentinels: tuple[ServerSettings, ...]
     forced_host: str | None
+    located: list[_Where] = field(default_factory=list, compare=False)
 
     @property
     def where(self) -> tuple[object, ...]:
         """The service and its Sentinels, in whatever order."""
         return "sentinel", self.service, frozenset(each.where for each in self.sentinels)
+
+    @property
+    def address(self) -> tuple[object, ...]:
+        """Where the library's own connections last led."""
+        return self.located[0] if self.located else ()
 
     def connect(self, *, protocol: int, timeout_s: float) -> Any:
         """A connection to where the client would connect now; see :class:`ServerSettings`.
@@ -62,7 +69,9 @@ class SentinelSettings(ServerSettings):
 
     def _connect(self, *, protocol: int, timeout_s: float, agreed: bool) -> Any:
         deadline_s = time.monotonic() + timeout_s
-        host, port = self._locate(deadline_s, agreed=agreed)
+        where = self._locate(deadline_s, agreed=agreed)
+        self.located[:] = [where]
+        host, port = where
         arguments = {**self.arguments, "host": host, "port": port}
         found = ServerSettings(self.connection_class, arguments, one_server=True)
         left_s = max(deadline_s - time.monotonic(), _LEAST_S)

@@ -17,6 +17,7 @@ from antipode.shim import (
 )
 from antipode_shims.redis._clients.exchange import asked_first, exchange
 from antipode_shims.redis._clients.redis_py import link_errors, redis_module
+from antipode_shims.redis._clients.sentinel import SentinelSettings
 from antipode_shims.redis._endpoint import RedisEndpoint
 from antipode_shims.redis._look import look
 from antipode_shims.redis._position import (
@@ -46,6 +47,7 @@ class BaseRedisShim(ServerShim):
 
     Attributes:
         prefix: of companion keys.
+        by_sentinels: whether Sentinels say where its server is, of each connection.
         history: where earlier logs are known to have ended.
         stored: the lineages that a native client stores with values; None for none.
         primary: the client at which reads are made that would be stale here; None for none.
@@ -82,12 +84,18 @@ class BaseRedisShim(ServerShim):
         self.prefix = prefix
         self.history = LogHistory()
         self._settings = settings
+        self.by_sentinels = isinstance(settings, SentinelSettings)
         self._recorder = LogRecorder(datastore) if log_history else None
 
     @property
     def server_name(self) -> ServerName | None:
-        """The address of its client."""
-        return ServerName.of(self.system, self._settings.where)
+        """The address of its client, or where Sentinels said that its server is."""
+        return ServerName.of(self.system, self._settings.address)
+
+    def locate(self, held: Floor, connection: Any) -> None:
+        """Have *held* say where *connection* leads, of a client that Sentinels made."""
+        inner = getattr(connection, "_conn", connection)  # Of one with a cache.
+        held.server = ServerName.of(self.system, (inner.host, inner.port))
 
     def open_endpoint(self, *, timeout_s: float) -> Endpoint:
         """Connect to the client's server with a connection of its own.

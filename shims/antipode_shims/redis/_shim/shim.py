@@ -194,6 +194,8 @@ class RedisShim(RedisTable2):
         """
         if held is None:
             return self._attempts(connection, commands)
+        if self.by_sentinels:
+            self.locate(held, connection)
         try:
             return self._attempts(connection, commands, timeout_s=held.poll_s)
         except Unreachable as away:
@@ -361,6 +363,8 @@ class RedisAsyncShim(RedisTable2):
     ) -> list[Any]:
         if held is None:
             return await self._attempts(connection, commands)
+        if self.by_sentinels:
+            self.locate(held, connection)
         try:
             return await self._attempts(connection, commands, timeout_s=held.poll_s)
         except Unreachable as away:
