@@ -120,6 +120,14 @@ def test_flask(tmp_path: Path, source: str, told: str) -> None:
     assert found.verdicts["requests"] == told, found.text
 
 
+def test_an_application_that_is_a_function(tmp_path: Path) -> None:
+    """What serves it may open scopes: nobody can tell, and no problem is made of it."""
+    source = "import antipode\nantipode.setup()\ndef app(environ, start_response):\n    return []\n"
+    found = doctor(tmp_path, "shop:app", source)
+    assert found.verdicts.get("requests", "cannot tell") == "cannot tell", found.text
+    assert found.status == 0, found.text
+
+
 @pytest.mark.parametrize(
     ("source", "told"),
     [

@@ -87,6 +87,49 @@ def test_a_port_that_is_wrong_by_a_digit(antipode_redis: RedisTopology) -> None:
     made.close()
 
 
+def test_a_replica_whose_rule_does_not_say_so(antipode_redis: RedisTopology) -> None:
+    """Nobody knows then which of the two barriers shall ask: a problem, with what to write."""
+    antipode.setup(datastores=rules(antipode_redis).replace("?reads_from=replica", ""))
+    made = [client(antipode_redis.primary), client(antipode_redis.replica)]
+    (told,) = (each for each in examined() if each.verdict.value == "problem")
+    assert told.subject == "cache"
+    assert "say reads_from='replica' where one is a replica" in told.said
+    for each in made:
+        each.close()
+
+
+def test_reads_that_go_to_the_primary_instead(antipode_redis: RedisTopology) -> None:
+    """Nothing is wrong where rules name both addresses."""
+    both = rules(antipode_redis)
+    antipode.setup(datastores=both)
+    antipode.configure(datastores=both, barriers="auto", on_stale="primary")
+    made = [client(antipode_redis.primary), client(antipode_redis.replica)]
+    assert of("cache") == ["ok"]
+    assert not problems()
+    for each in made:
+        each.close()
+
+
+def test_a_rule_that_this_service_never_uses(antipode_redis: RedisTopology) -> None:
+    """Nobody can tell whether it is right where nothing answers; the others are in order."""
+    antipode.setup(datastores=f"{rules(antipode_redis)}, posts=mongodb://nowhere.invalid:1")
+    made = [client(antipode_redis.primary), client(antipode_redis.replica)]
+    (told,) = (each for each in examined() if each.subject == "rules" and "posts=" in each.said)
+    assert told.verdict.value == "cannot tell"
+    assert not problems()
+    for each in made:
+        each.close()
+
+
+def test_a_teardown_that_was_left_in(antipode_redis: RedisTopology) -> None:
+    """It is as where setup() was forgotten."""
+    antipode.setup(datastores=rules(antipode_redis))
+    made = client(antipode_redis.primary)
+    antipode.teardown()
+    assert of("setup") == ["problem"]
+    made.close()
+
+
 def test_rules_that_nothing_goes_by(antipode_redis: RedisTopology) -> None:
     """Clients of a store that is skipped are as if no rule named them."""
     antipode.setup(datastores=rules(antipode_redis), skip=["redis"])
