@@ -108,6 +108,7 @@ const std::map<std::string, Judge>& Judges() {
       {"statements", Decision("statement", {{"stamped", nullptr}, {"item", nullptr}})},
       {"unpacks", Decision("found", {{"lineage", nullptr}, {"match", nullptr}})},
       {"catalogues", Decision("named", {{"may_write", nullptr}})},
+      {"views", Decision("view", {{"may_write", nullptr}})},
   };
   return judges;
 }
