@@ -37,7 +37,7 @@ Found = dict[str, Any]
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The documentation of this tree, built."""
     folder = tmp_path_factory.mktemp("site")
-    mkdocs = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir"]
+    mkdocs = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir"]
     subprocess.run([*mkdocs, str(folder)], cwd=ROOT, check=True, timeout=900)
     return folder
 
