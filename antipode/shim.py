@@ -12,6 +12,17 @@ from ._barrier.barrier import Cancellable
 from ._barrier.contract import PRIMARY_KEY, Endpoint, Observation, Unreachable, following
 from ._barrier.decisions import PROMISE_GRACE_S, Pacer
 from ._barrier.floor import Floor
+from ._barrier.guard import (
+    Guarded,
+    Send,
+    Step,
+    Steps,
+    Verdict,
+    drive,
+    drive_async,
+    guard,
+    shown_outside,
+)
 from ._barrier.moved import move, stays
 from ._barrier.places import Places
 from ._barrier.pools import Repeated, wait_first, wait_first_async
@@ -80,6 +91,7 @@ __all__ = [
     "Datastores",
     "Endpoint",
     "Floor",
+    "Guarded",
     "Incomplete",
     "Names",
     "Observation",
@@ -92,11 +104,15 @@ __all__ = [
     "Repeated",
     "Rule",
     "Scope",
+    "Send",
     "ServerName",
     "ServerShim",
     "Shim",
     "StaleRead",
+    "Step",
+    "Steps",
     "Unreachable",
+    "Verdict",
     "Wake",
     "adopt",
     "begin_scope",
@@ -106,11 +122,14 @@ __all__ = [
     "decode",
     "defer_read",
     "disown",
+    "drive",
+    "drive_async",
     "encode",
     "end_scope",
     "error_of",
     "floor",
     "following",
+    "guard",
     "has_primary",
     "heed_cancellation",
     "is_of_writes",
@@ -143,6 +162,7 @@ __all__ = [
     "sentinel_place",
     "shared_watcher",
     "shims_of",
+    "shown_outside",
     "stays",
     "stored_lineage",
     "stored_names",

@@ -38,21 +38,6 @@ class Pair:
 
 PAIRS = (
     Pair(
-        "shims/antipode_shims/redis/_clients",
-        "async_hooks.py",
-        "hooks.py",
-        {
-            "AsyncTappedConnection": "TappedConnection",
-            "around_async": "around",
-            "exchange_async": "exchange",
-            "hold_async": "hold",
-            "look_async": "look",
-            "look_on_async": "look_on",
-            "pause_async": "pause",
-            "refusal_on_async": "refusal_on",
-        },
-    ),
-    Pair(
         "shims/antipode_shims/mongodb/_clients",
         "async_hooks.py",
         "hooks.py",

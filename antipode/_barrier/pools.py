@@ -62,9 +62,9 @@ class Repeated:
         """
         if held.over:
             return True
-        read = self._held(held)
+        read = self.held(held)
         try:
-            return self._take(read, observe(read.poll_s))
+            return self.noted(read.take(observe(read.poll_s)))
         except Unreachable as away:
             read.late(away)
             raise
@@ -77,21 +77,22 @@ class Repeated:
             return True
         from antipode._runtime.cancellation import unless_cancelled
 
-        read = self._held(held)
+        read = self.held(held)
         try:
-            return self._take(read, await unless_cancelled(observe(read.poll_s)))
+            return self.noted(read.take(await unless_cancelled(observe(read.poll_s))))
         except Unreachable as away:
             read.late(away)
             raise
 
-    def _held(self, held: Floor) -> HeldRead:
+    def held(self, held: Floor) -> HeldRead:
+        """When it polls and how it ends, in all attempts together."""
         if self._read is None:
             self.floor = held
             self._read = HeldRead(held, shared_watcher(self._shim))
         return self._read
 
-    def _take(self, read: HeldRead, observation: Observation) -> bool:
-        pause_s = read.take(observation)
+    def noted(self, pause_s: float | None) -> bool:
+        """Take in how long it pauses; whether it need not, for the poll showed all of it."""
         self.waits = pause_s is not None
         self._pause_s = pause_s or 0.0
         return not self.waits

@@ -19,8 +19,8 @@ from antipode.shim import (
     switchable,
 )
 
-from ._clients.async_hooks import AsyncClient, AsyncHooks
-from ._clients.hooks import SyncClient, SyncHooks
+from ._clients.clients import AsyncClient, SyncClient
+from ._clients.hooks import AsyncHooks, SyncHooks
 from ._clients.primary import difference
 from ._clients.redis_py import check_client
 from ._clients.sentinel import settings_of

@@ -24,7 +24,7 @@ from antipode.shim import (
     record_write,
     stays,
 )
-from antipode_shims.redis._commands import READ, WRITE, Batch, Kind, kind_of, name_of
+from antipode_shims.redis._commands import READ, WRITE, Kind, kind_of, name_of
 from antipode_shims.redis._position import (
     InfoError,
     observation,
@@ -166,15 +166,14 @@ class Staying:
         self._lock = threading.Lock()
         self.over = False
 
-    def begin(self) -> bool:
-        """A read begins to wait. True: it does."""
+    def __enter__(self) -> None:
+        """A read begins to wait."""
         with self._lock:
             self._reads += 1
             if self.over and self._reads == 1:  # Between its attempt and here.
                 self._adopt()
-        return True
 
-    def end(self) -> None:
+    def __exit__(self, *_: object) -> None:
         """It waits no longer."""
         with self._lock:
             self._reads -= 1
@@ -251,19 +250,16 @@ class Rules:
             self.shim.locate(held, connection)
         return held
 
-    def excused(self, call: Call, held: Floor, refusal: Exception) -> bool:
-        """Whether a read may be answered on a connection that cannot be asked for its position.
+    def excuse(self, held: Floor, refusal: Exception) -> None:
+        """Let a read be answered on a connection that cannot be asked for its position.
 
         Raises:
             ConfigurationError: the address does not pass ``INFO``.
+            UnmetError: it may not be answered there.
         """
         if isinstance(refusal, ConfigurationError):
             raise refusal.with_traceback(None)
-        try:
-            return self.judge(held, refusal, final=True, recorded="")
-        except UnmetError as unmet:
-            call.verdict = unmet
-            return False
+        self.judge(held, refusal, final=True, recorded="")
 
     def judge(self, held: Floor, reply: Any, *, final: bool, recorded: str) -> bool:
         """Whether a read after the poll *reply* may be answered.
@@ -433,10 +429,6 @@ class Rules:
     def ended(self, connection: Any) -> bool:
         """Note its end; whether writes were queued. Without a ``MULTI`` that is not known."""
         return self._queuing.pop(connection, True)
-
-    def batch(self, commands: Any) -> Batch:
-        """What a pipeline's commands mean together."""
-        return Batch.of(args for args, _ in commands)
 
 
 #: What a command with a cursor comes to, at first.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError
-from antipode.shim import Unreachable, unless_cancelled
+from antipode.shim import Unreachable, drive, unless_cancelled
 from antipode_shims.redis._look import patient
 from antipode_shims.redis._position import INFO, InfoError, refused
 
@@ -13,9 +13,9 @@ from .asked import Asked
 from .redis_py import link_errors, link_of, response_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
-    from antipode.shim import Floor, Observation
+    from antipode.shim import Floor, Observation, Steps
     from antipode_shims.redis._commands import Command
     from antipode_shims.redis._look import Look
 
@@ -59,21 +59,63 @@ def _reply(connection: Any) -> Any:
         return error
 
 
-def look_on(connection: Any, held: Floor, steps: Look, *, timeout_s: float) -> Observation:
+class Exchange:
+    """A step of a conversation: a round trip on a connection."""
+
+    __slots__ = ("_commands", "_connection", "_timeout_s")
+
+    def __init__(
+        self, connection: Any, commands: Sequence[Command], timeout_s: float | None = None
+    ) -> None:
+        """Send *commands*, as :func:`exchange` does."""
+        self._connection, self._commands, self._timeout_s = connection, commands, timeout_s
+
+    def do(self, client: object) -> list[Any]:
+        """The replies."""
+        del client
+        return exchange(self._connection, self._commands, timeout_s=self._timeout_s)
+
+    def do_async(self, client: object) -> Awaitable[list[Any]]:
+        """The same by asyncio."""
+        del client
+        return exchange_async(self._connection, self._commands, timeout_s=self._timeout_s)
+
+
+class Connect:
+    """A step of a conversation: a connection that is not connected yet."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: Any) -> None:
+        """Of redis-py."""
+        self._connection = connection
+
+    def do(self, client: object) -> None:
+        """Connect."""
+        del client
+        self._connection.connect()
+
+    def do_async(self, client: object) -> Awaitable[None]:
+        """Connect by asyncio."""
+        del client
+        return unless_cancelled(self._connection.connect())
+
+
+def polling(connection: Any, held: Floor, look: Look, *, timeout_s: float) -> Steps[Observation]:
     """One poll on a connection of the application, for a floor."""
     try:
-        commands = next(steps)
+        commands = next(look)
         while True:
-            commands = steps.send(exchange(connection, commands, timeout_s=timeout_s))
+            commands = look.send((yield Exchange(connection, commands, timeout_s)))
     except StopIteration as end:
         return patient(end.value)
     except InfoError as error:
         return refused(held.writes, error, held.promises)
 
 
-def refusal_on(
+def asking(
     connection: Any, *, strict: bool = False, timeout_s: float | None = None
-) -> Exception | None:
+) -> Steps[Exception | None]:
     """Why ``INFO`` may not ride with commands on *connection*, which is asked where need be.
 
     Args:
@@ -88,10 +130,10 @@ def refusal_on(
     asked = Asked.of(connection)
     while not asked.settled(connection):
         if link_of(connection) is None:
-            connection.connect()
+            yield Connect(connection)
             continue
         try:
-            asked.answered(connection, exchange(connection, [INFO], timeout_s=timeout_s)[0])
+            asked.answered(connection, (yield Exchange(connection, [INFO], timeout_s))[0])
         except link_errors() as error:
             if not asked.failed(error) or strict:
                 raise
@@ -109,31 +151,13 @@ def asked_first(connection: Any, question: Command) -> Any:
     try:
         reply = exchange(connection, [question])[0]
     except link_errors() as error:
-        if asked.failed(error) and (refusal := refusal_on(connection)) is not None:
+        if asked.failed(error) and (refusal := drive(asking(connection), None)) is not None:
             raise refusal from error
         raise
     asked.answered(connection, reply)
     if isinstance(asked.refusal, ConfigurationError):
         raise asked.refusal
     return reply
-
-
-async def refusal_on_async(
-    connection: Any, *, strict: bool = False, timeout_s: float | None = None
-) -> Exception | None:
-    """The asyncio twin of :func:`refusal_on`."""
-    asked = Asked.of(connection)
-    while not asked.settled(connection):
-        if link_of(connection) is None:
-            await unless_cancelled(connection.connect())
-            continue
-        try:
-            replies = await exchange_async(connection, [INFO], timeout_s=timeout_s)
-            asked.answered(connection, replies[0])
-        except link_errors() as error:
-            if not asked.failed(error) or strict:
-                raise
-    return asked.refusal
 
 
 async def exchange_async(
@@ -189,18 +213,3 @@ async def _reply_async(connection: Any, timeout_s: float | None = None) -> Any:
         return await connection.read_response(disable_decoding=True, timeout=timeout_s)
     except response_error() as error:
         return error
-
-
-async def look_on_async(
-    connection: Any, held: Floor, steps: Look, *, timeout_s: float
-) -> Observation:
-    """The asyncio twin of :func:`look_on`."""
-    try:
-        commands = next(steps)
-        while True:
-            replies = await exchange_async(connection, commands, timeout_s=timeout_s)
-            commands = steps.send(replies)
-    except StopIteration as end:
-        return patient(end.value)
-    except InfoError as error:
-        return refused(held.writes, error, held.promises)

@@ -15,7 +15,7 @@ from antipode_shims.redis._commands import WRITE, Kind, kind_of, name_of
 from .redis_py import link_errors, no_script, response_error, was_refused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from antipode import Lineage
     from antipode_shims.redis._commands import Command
@@ -31,9 +31,12 @@ class Tap:
     """What is added to one call, and what came of it. Of one attempt, not thread-safe.
 
     Attributes:
+        connection: of redis-py, that the call is made on.
         led: the reply to ``INFO`` before the commands; an error as a value.
         trailed: the reply to ``INFO`` after the commands; an error as a value.
+        lead_s: seconds within which that has to be answered; None: as the connection is set up.
         lead_due: the next reply is the one to ``INFO`` before the commands.
+        kind: of its single command, where that is known.
         single: it is for one command rather than a pipeline.
         packed: how many commands are in the packet that is to ride along; 0 before it is made.
         sent: the commands may have reached the server.
@@ -49,6 +52,8 @@ class Tap:
     """
 
     # Most calls change few of these: what an instance does not set costs it nothing.
+    connection: Any = None
+    lead_s: float | None = None
     led: Any = None
     trailed: Any = None
     sent = lost = wrote = ran = False
@@ -56,13 +61,14 @@ class Tap:
     last: Any = None
     adds = covers = refused = False
     shown: list[Lineage]
+    kind: Kind | None = None
     _commands: Sequence[Sequence[Any]] = ()
+    _transaction = False
 
     def __init__(
         self,
         *,
         lead: bool = False,
-        lead_s: float | None = None,
         trail: bool = False,
         last: Sequence[Any] | None = None,
         wrote: bool | None = None,
@@ -73,7 +79,6 @@ class Tap:
 
         Args:
             lead: ask before the commands.
-            lead_s: seconds within which that has to be answered; None: as the connection is set up.
             trail: ask after them, and take in what they did.
             last: the arguments of a pipeline's last command, by which its packet is known;
                 None for a single command.
@@ -87,19 +92,18 @@ class Tap:
         if refusal is not None:
             self.trailed = refusal
         self.lead_due = self._lead = lead and self._asks
-        self.lead_s = lead_s
         self._trail = trail
         self._last = last
         self._manual = wrote
         self.strict = strict
 
-    def around(self, connection: Any) -> TappedConnection:
-        """*connection* for this attempt."""
-        return TappedConnection(connection, self)
+    def do(self, send: Callable[[Any], Any]) -> Any:
+        """Have redis-py *send* the call on the connection: a step of a conversation."""
+        return send(TappedConnection(self.connection, self))
 
-    def around_async(self, connection: Any) -> AsyncTappedConnection:
-        """The asyncio twin of :meth:`around`."""
-        return AsyncTappedConnection(connection, self)
+    def do_async(self, send: Callable[[Any], Any]) -> Any:
+        """The asyncio twin of :meth:`do`."""
+        return send(AsyncTappedConnection(self.connection, self))
 
     def loosened(self) -> Tap:
         """The same once more, without what was refused."""
@@ -117,6 +121,8 @@ class Tap:
         """Add to *chunks*, into which *commands* were packed."""
         self._commands = commands
         self.packed = len(commands)
+        if self._last is not None:
+            self._transaction = name_of(commands[0]) == "MULTI"
         if self._lead:
             chunks = [PACKED_INFO, *chunks]
         if self._trail and self._asks:
@@ -140,7 +146,7 @@ class Tap:
 
     def _note(self, command: Sequence[Any], reply: Any) -> None:
         """Take in what a command did, by its *reply*."""
-        kind = kind_of(command)
+        kind = kind_of(command) if self.kind is None else self.kind
         if kind is Kind.QUEUING:
             self._note_end(command, reply)
         elif self._manual is None and not self._transaction:
@@ -167,10 +173,6 @@ class Tap:
     def _whole(self) -> bool:
         """Whether one refusal is that of all: not in a pipeline, which is done one by one."""
         return len(self._commands) == 1 or self._transaction
-
-    @property
-    def _transaction(self) -> bool:
-        return self._last is not None and name_of(self._commands[0]) == "MULTI"
 
     def failed(self, error: BaseException) -> None:
         """Take in that the connection failed while replies were due."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError, Promise, PromiseAbandoned
-from antipode_shims.redis._clients.async_hooks import AsyncPipeline
-from antipode_shims.redis._clients.hooks import SyncPipeline
+from antipode_shims.redis._clients.clients import AsyncPipeline, SyncPipeline
 from antipode_shims.redis._clients.redis_py import redis_module
 
 from .records import FULFILLED, refuse_abandoned, set_record, watch_record

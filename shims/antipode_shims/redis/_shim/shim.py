@@ -9,18 +9,18 @@ from antipode.shim import (
     Repeated,
     StaleRead,
     Unreachable,
+    drive,
+    drive_async,
     named_client,
     own_client,
     recorded,
     register,
 )
 from antipode_shims.redis._clients.exchange import (
+    asking,
     exchange,
     exchange_async,
-    look_on,
-    look_on_async,
-    refusal_on,
-    refusal_on_async,
+    polling,
 )
 from antipode_shims.redis._clients.redis_py import (
     check_client,
@@ -133,7 +133,7 @@ class RedisShim(RedisTable2):
             return self._attempts(connection, commands, on_send=sent)
 
         def attempt() -> list[Any]:
-            refusal_on(connection)  # After WATCH it would come too late.
+            drive(asking(connection), None)  # After WATCH it would come too late.
             watching = watch_record(fulfils, self.prefix)
             self.watched(fulfils, exchange(connection, watching))
             return self._asked(connection, commands, on_send=sent)
@@ -204,7 +204,8 @@ class RedisShim(RedisTable2):
 
     def _look(self, held: Floor, connection: Any) -> Callable[[float], Observation]:
         def observe(timeout_s: float) -> Observation:
-            return look_on(connection, held, self.look_for(held), timeout_s=timeout_s)
+            steps = polling(connection, held, self.look_for(held), timeout_s=timeout_s)
+            return drive(steps, None)
 
         return observe
 
@@ -213,7 +214,7 @@ class RedisShim(RedisTable2):
 
     def _asked(self, connection: Any, commands: list[Command], **options: Any) -> list[Any]:
         """The replies to a packet that ends with ``INFO``, or why that may not be asked."""
-        refusal = refusal_on(connection, timeout_s=options.get("timeout_s"))
+        refusal = drive(asking(connection, timeout_s=options.get("timeout_s")), None)
         sent = self.allowed(commands, refusal)
         replies = exchange(connection, sent, **options)
         return replies if sent is commands else [*replies, refusal]
@@ -312,7 +313,7 @@ class RedisAsyncShim(RedisTable2):
             return await self._attempts(connection, commands, on_send=sent)
 
         async def attempt() -> list[Any]:
-            await refusal_on_async(connection)  # After WATCH it would come too late.
+            await drive_async(asking(connection), None)  # After WATCH it would come too late.
             watching = watch_record(fulfils, self.prefix)
             self.watched(fulfils, await exchange_async(connection, watching))
             return await self._asked(connection, commands, on_send=sent)
@@ -373,8 +374,8 @@ class RedisAsyncShim(RedisTable2):
 
     def _look(self, held: Floor, connection: Any) -> Callable[[float], Awaitable[Observation]]:
         async def observe(timeout_s: float) -> Observation:
-            steps = self.look_for(held)
-            return await look_on_async(connection, held, steps, timeout_s=timeout_s)
+            steps = polling(connection, held, self.look_for(held), timeout_s=timeout_s)
+            return await drive_async(steps, None)
 
         return observe
 
@@ -385,7 +386,8 @@ class RedisAsyncShim(RedisTable2):
 
     async def _asked(self, connection: Any, commands: list[Command], **options: Any) -> list[Any]:
         """As :meth:`RedisShim._asked`."""
-        refusal = await refusal_on_async(connection, timeout_s=options.get("timeout_s"))
+        steps = asking(connection, timeout_s=options.get("timeout_s"))
+        refusal = await drive_async(steps, None)
         sent = self.allowed(commands, refusal)
         replies = await exchange_async(connection, sent, **options)
         return replies if sent is commands else [*replies, refusal]

@@ -13,7 +13,7 @@ from antipode_shims.redis._commands import name_of
 from .companions import Companions, Part, again
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from antipode_shims.redis._commands import Command
 
@@ -54,13 +54,13 @@ class StoredTap(Tap):
         self.shown = []
         self._plan = plan
 
-    def around(self, connection: Any) -> StoredConnection:
-        """*connection* for this attempt."""
-        return StoredConnection(connection, self)
+    def do(self, send: Callable[[Any], Any]) -> Any:
+        """Have redis-py *send* the call on the connection."""
+        return send(StoredConnection(self.connection, self))
 
-    def around_async(self, connection: Any) -> AsyncStoredConnection:
-        """The asyncio twin of :meth:`around`."""
-        return AsyncStoredConnection(connection, self)
+    def do_async(self, send: Callable[[Any], Any]) -> Any:
+        """The asyncio twin of :meth:`do`."""
+        return send(AsyncStoredConnection(self.connection, self))
 
     def pack(self, real: Any, commands: Iterable[Sequence[Any]]) -> Sequence[Any]:
         """Pack *commands* with all that is added."""
