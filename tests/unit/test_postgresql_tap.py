@@ -10,9 +10,9 @@ import pytest
 
 import antipode
 from antipode import ConfigurationError, Status, WriteId
-from antipode.shim import Observation
+from antipode.shim import Observation, Verdict
 from antipode_shims.postgresql._clients import tap as module
-from antipode_shims.postgresql._clients.tap import FRESH_S, Read, Session, Tap, Verdict
+from antipode_shims.postgresql._clients.tap import FRESH_S, Read, Session, Tap
 from antipode_shims.postgresql._endpoint import ServerSettings
 from antipode_shims.postgresql._look import SAMPLE, Backend, Refused, converse
 from antipode_shims.postgresql._shim.base import BasePostgreSQLShim

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 import asyncpg
 
+from antipode.shim import Verdict, drive_async
 from antipode_shims.postgresql._endpoint import backend_of
 from antipode_shims.postgresql._look import (
     BEFORE,
     NOTICES,
     SAMPLE,
     Refused,
-    converse_async,
 )
 from antipode_shims.postgresql._statements import READS
 
-from .holding import LATE_S, AsyncHolding, Call, Late, clients_own
-from .tap import Commit, Session, Verdict, commit_of
+from .holding import AsyncHolding, Call, HeldRead, Late, clients_own
+from .tap import Commit, Session, commit_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -184,7 +184,8 @@ class Observer:
         await self._ask_how_it_stands(sql)
         before = tap.pending
         try:
-            await connection._antipode_hold(Call(sql))  # noqa: SLF001
+            if (steps := connection._antipode_hold(Call(sql))) is not None:  # noqa: SLF001
+                await drive_async(steps, connection)
             session = connection._antipode_session()  # noqa: SLF001
             if not (tap.shim.notices and sql in _COMMITS) and tap.commits_open(session):
                 await self._ask_before(sql, connection)
@@ -371,15 +372,10 @@ class AsyncpgConnection(AsyncHolding):
             tap.parsed(held if verdict is Verdict.PASS else None)
         if held is None or verdict is not Verdict.ASK or not tap.unread:
             return
-        tap.until_s = time.monotonic() + held.poll_s + LATE_S
+        read = HeldRead(self, held, READS, session, piped=False)
         try:
-            isolated = tap.isolated(self._antipode_backend())
-            if await converse_async(isolated, self._antipode_ask) is Verdict.OUTSIDE:
-                await self._antipode_wait_outside(held)
-        except Late as late:
-            self._antipode_give_up(held, late)
+            await drive_async(read.limited(read.opened()), self)
         finally:
-            tap.until_s = None
             tap.stale_read.failed()  # It is counted once it is executed.
 
     def _antipode_left(self, error: BaseException | None, tag: str, *, undone: bool = False) -> Any:

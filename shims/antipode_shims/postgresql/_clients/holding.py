@@ -5,21 +5,22 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from antipode.shim import Unreachable, shared_watcher
+from antipode.shim import Guarded, Send, Unreachable, Verdict, guard, shown_outside
 from antipode_shims.postgresql._look import Refused, converse, converse_async
 
-from .tap import Read, Session, Verdict
+from .tap import Read, Session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
-    from antipode.shim import Floor, Observation
+    from antipode.shim import Floor, Observation, Steps
     from antipode_shims.postgresql._look import Asking, Backend
     from antipode_shims.postgresql._position import Rows
+    from antipode_shims.postgresql._shim.base import BasePostgreSQLShim
+
+    from .tap import Tap
 
 Errors = type[Exception] | tuple[type[Exception], ...]
-#: Why nobody can say that a transaction has no snapshot.
-_UNPROVED = (Read, Refused, Unreachable)
 #: Seconds after the floor's time within which the last poll may be answered.
 LATE_S = 0.25
 #: Why a write that is committed has no position.
@@ -56,6 +57,123 @@ def clients_own(refused: Refused) -> BaseException:
     return refused.__cause__ or refused
 
 
+class Ask:
+    """A step: questions of the library's own, on the application's connection."""
+
+    __slots__ = ("_steps",)
+
+    def __init__(self, steps: Asking[Any]) -> None:
+        """Hold the conversation *steps*."""
+        self._steps = steps
+
+    def do(self, connection: Any) -> Any:
+        """Ask, and be answered."""
+        return converse(self._steps, connection._antipode_ask)  # noqa: SLF001 - a mixin of ours
+
+    def do_async(self, connection: Any) -> Awaitable[Any]:
+        """The same by asyncio."""
+        return converse_async(self._steps, connection._antipode_ask)  # noqa: SLF001 - as above
+
+
+class AskOutside:
+    """A step: the same on a connection of the library's own, for at most some seconds."""
+
+    __slots__ = ("_shim", "_steps", "_timeout_s")
+
+    def __init__(
+        self, shim: BasePostgreSQLShim, steps: Asking[Observation], timeout_s: float
+    ) -> None:
+        """Hold the conversation *steps* with the server of *shim*."""
+        self._shim, self._steps, self._timeout_s = shim, steps, timeout_s
+
+    def do(self, connection: object) -> Observation:
+        """Ask, and be answered."""
+        del connection
+        return self._shim.outside(self._steps, timeout_s=self._timeout_s)
+
+    def do_async(self, connection: object) -> Awaitable[Observation]:
+        """The same in a thread."""
+        import asyncio
+
+        return asyncio.to_thread(self.do, connection)
+
+
+class HeldRead(Guarded):
+    """A statement under a floor: what PostgreSQL answers to the questions of the guard."""
+
+    unproved = (Read, Refused, Unreachable)
+
+    def __init__(
+        self, connection: Holding, held: Floor, found: int, session: Session, *, piped: bool
+    ) -> None:
+        """On *connection*, which must show *held*; the others as :meth:`Tap.judge` takes them."""
+        self.held = held
+        self._connection = connection
+        tap: Tap = connection._antipode  # noqa: SLF001 - a mixin of ours
+        self._tap = tap
+        self.shim, self.places = tap.shim, tap.places
+        self._found, self._session, self._piped = found, session, piped
+
+    def limited(self, steps: Steps[object]) -> Steps[None]:
+        """Hold the conversation *steps* for as long as the floor leaves time, and a little more.
+
+        Raises:
+            UnmetError: its server does not show enough in time.
+            StaleSnapshot: it would read from an older snapshot.
+            ConfigurationError: it has to wait, and another server may be read than is asked.
+        """
+        self._limit(self.held.poll_s)
+        try:
+            yield from steps
+        except Late as late:
+            self._connection._antipode_give_up(self.held, late)  # noqa: SLF001 - as above
+        finally:
+            self._tap.until_s = None
+
+    def opened(self) -> Steps[None]:
+        """Wait before the snapshot is taken of a transaction that has none yet."""
+        if (yield from self.questions()) is Verdict.OUTSIDE:
+            yield from shown_outside(self)
+
+    def _limit(self, timeout_s: float) -> None:
+        self._tap.until_s = time.monotonic() + timeout_s + LATE_S
+
+    def judge(self) -> Verdict:
+        """By what the connection is known to show."""
+        return self._tap.judge(self.held, self._found, self._session, piped=self._piped)
+
+    def questions(self) -> Steps[Verdict]:
+        """What the isolation of the open transaction lets it do."""
+        backend = self._connection._antipode_backend()  # noqa: SLF001 - as above
+        verdict: Verdict = yield Ask(self._tap.isolated(backend))
+        return verdict
+
+    def poll(self, timeout_s: float, *, outside: bool) -> Steps[Observation]:
+        """Ask for the position and for records."""
+        tap, connection = self._tap, self._connection
+        backend = connection._antipode_backend()  # noqa: SLF001 - as above
+        if outside:
+            look = tap.look_outside(self.held, backend)
+            seen: Observation = yield Send(AskOutside(tap.shim, look, timeout_s))
+            return seen
+        self._limit(timeout_s)
+        session = connection._antipode_session  # noqa: SLF001 - as above
+        seen = yield Send(Ask(tap.look(self.held, backend.pid, session)))
+        return seen
+
+    def settle(self, seen: Observation | None, *, outside: bool) -> None:
+        """Remember what the connection, and the snapshot that comes, is known to show."""
+        tap, held = self._tap, self.held
+        if not held.served:
+            tap.passed(held, seen)
+        if not held.served if outside else self._session is Session.OPEN:
+            tap.renewed()
+
+    def stale(self) -> None:
+        """Its snapshot is older, or others are in flight before it."""
+        self._tap.stale(self.held, piped=self._piped)
+
+
 class Holding:
     """What both APIs share."""
 
@@ -72,6 +190,21 @@ class Holding:
         _antipode_backend: Callable[[], Backend]
         #: Close the connection.
         _antipode_end: Callable[[], None]
+
+    def _antipode_hold(self, call: Call) -> Steps[None] | None:
+        """How to wait until the statement of *call* may be sent; None: it may be now.
+
+        Raises:
+            UnmetError: as :func:`antipode.shim.floor`.
+        """
+        tap, session = self._antipode, self._antipode_session()
+        piped = self._antipode_busy()
+        tap.reads_by = call.reads_by
+        found, held = tap.starts(call.sql, session, opens=call.opens, piped=piped)
+        if held is None or session is Session.LOST:
+            return None
+        read = HeldRead(self, held, found, session, piped=piped)
+        return read.limited(guard(read))
 
     def _antipode_ended(self, error: BaseException | None) -> None:
         """A call is over: count it if it was answered stale, unless it failed."""
@@ -116,73 +249,6 @@ class SyncHolding(Holding):
                 self._antipode.shim.unsampled(GIVEN_UP)
                 raise
 
-    def _antipode_hold(self, call: Call) -> None:
-        """Wait until the statement of *call* may be sent.
-
-        Raises:
-            UnmetError: as :func:`antipode.shim.floor`.
-            StaleSnapshot: it would read from an older snapshot.
-            ConfigurationError: it has to wait, and another server may be read than is asked.
-        """
-        tap, session = self._antipode, self._antipode_session()
-        piped = self._antipode_busy()
-        tap.reads_by = call.reads_by
-        found, held = tap.starts(call.sql, session, opens=call.opens, piped=piped)
-        if held is None or session is Session.LOST:
-            return
-        verdict = tap.judge(held, found, session, piped=piped)
-        tap.until_s = time.monotonic() + held.poll_s + LATE_S
-        try:
-            if verdict is Verdict.ASK:
-                verdict = converse(tap.isolated(self._antipode_backend()), self._antipode_ask)
-            if verdict is Verdict.OUTSIDE and not self._antipode_wait_outside(held):
-                verdict = Verdict.STALE
-            if verdict is Verdict.PASS:
-                held.passed()
-            elif verdict is Verdict.STALE:
-                tap.stale(held, piped=piped)
-            elif verdict is Verdict.HOLD:
-                self._antipode_wait_for(held)
-                if session is Session.OPEN:
-                    tap.renewed()
-        except Late as late:
-            self._antipode_give_up(held, late)
-        finally:
-            tap.until_s = None
-
-    def _antipode_wait_for(self, held: Floor) -> None:
-        tap = self._antipode
-        seen: list[Observation] = []
-
-        def look(timeout_s: float) -> Observation:
-            tap.until_s = time.monotonic() + timeout_s + LATE_S
-            steps = tap.look(held, self._antipode_backend().pid, self._antipode_session)
-            seen[:] = [converse(steps, self._antipode_ask)]
-            return seen[0]
-
-        held.hold(look, watcher=shared_watcher(tap.shim), places=tap.places)
-        if not held.served:
-            tap.passed(held, seen[-1] if seen else None)
-
-    def _antipode_wait_outside(self, held: Floor) -> bool:
-        """Wait on another connection; False where the transaction may have its snapshot."""
-        tap, backend = self._antipode, self._antipode_backend()
-        seen: list[Observation] = []
-
-        def look(timeout_s: float) -> Observation:
-            steps = tap.look_outside(held, backend)
-            seen[:] = [tap.shim.outside(steps, timeout_s=timeout_s)]
-            return seen[0]
-
-        try:
-            held.hold(look, watcher=shared_watcher(tap.shim), places=tap.places)
-        except _UNPROVED:
-            return False
-        if not held.served:
-            tap.passed(held, seen[-1] if seen else None)
-            tap.renewed()
-        return True
-
 
 class AsyncHolding(Holding):
     """The asyncio twin of :class:`SyncHolding`."""
@@ -201,66 +267,3 @@ class AsyncHolding(Holding):
             except BaseException:  # A cancellation: what is committed stays so.
                 self._antipode.shim.unsampled(GIVEN_UP)
                 raise
-
-    async def _antipode_hold(self, call: Call) -> None:
-        tap, session = self._antipode, self._antipode_session()
-        piped = self._antipode_busy()
-        tap.reads_by = call.reads_by
-        found, held = tap.starts(call.sql, session, opens=call.opens, piped=piped)
-        if held is None or session is Session.LOST:
-            return
-        verdict = tap.judge(held, found, session, piped=piped)
-        tap.until_s = time.monotonic() + held.poll_s + LATE_S
-        try:
-            if verdict is Verdict.ASK:
-                isolated = tap.isolated(self._antipode_backend())
-                verdict = await converse_async(isolated, self._antipode_ask)
-            if verdict is Verdict.OUTSIDE and not await self._antipode_wait_outside(held):
-                verdict = Verdict.STALE
-            if verdict is Verdict.PASS:
-                held.passed()
-            elif verdict is Verdict.STALE:
-                tap.stale(held, piped=piped)
-            elif verdict is Verdict.HOLD:
-                await self._antipode_wait_for(held)
-                if session is Session.OPEN:
-                    tap.renewed()
-        except Late as late:
-            self._antipode_give_up(held, late)
-        finally:
-            tap.until_s = None
-
-    async def _antipode_wait_for(self, held: Floor) -> None:
-        tap = self._antipode
-        seen: list[Observation] = []
-
-        async def look(timeout_s: float) -> Observation:
-            tap.until_s = time.monotonic() + timeout_s + LATE_S
-            steps = tap.look(held, self._antipode_backend().pid, self._antipode_session)
-            seen[:] = [await converse_async(steps, self._antipode_ask)]
-            return seen[0]
-
-        await held.hold_async(look, watcher=shared_watcher(tap.shim), places=tap.places)
-        if not held.served:
-            tap.passed(held, seen[-1] if seen else None)
-
-    async def _antipode_wait_outside(self, held: Floor) -> bool:
-        tap, backend = self._antipode, self._antipode_backend()
-        seen: list[Observation] = []
-
-        async def look(timeout_s: float) -> Observation:
-            import asyncio
-
-            steps = tap.look_outside(held, backend)
-            outside = asyncio.to_thread(tap.shim.outside, steps, timeout_s=timeout_s)
-            seen[:] = [await outside]
-            return seen[0]
-
-        try:
-            await held.hold_async(look, watcher=shared_watcher(tap.shim), places=tap.places)
-        except _UNPROVED:
-            return False
-        if not held.served:
-            tap.passed(held, seen[-1] if seen else None)
-            tap.renewed()
-        return True

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import psycopg
 from psycopg import generators, pq, sql
 
+from antipode.shim import drive, drive_async
 from antipode_shims._sql.texts import text_of
 from antipode_shims.postgresql._endpoint import backend, refusal, rows_of
 from antipode_shims.postgresql._look import BEFORE, SAMPLE, Refused
@@ -334,7 +335,8 @@ class SyncConnection(Shared[RowT], SyncHolding):
         if call is not None:
             before = tap.pending
             try:
-                self._antipode_hold(call)
+                if (steps := self._antipode_hold(call)) is not None:
+                    drive(steps, self)
                 if self._antipode_asks_commit(call):
                     tap.commit = commit_of(self._antipode_ask(tap.before_commit))
             except Refused as refused:
@@ -382,7 +384,8 @@ class AsyncConnection(Shared[RowT], AsyncHolding):
         if call is not None:
             before = tap.pending
             try:
-                await self._antipode_hold(call)
+                if (steps := self._antipode_hold(call)) is not None:
+                    await drive_async(steps, self)
                 if self._antipode_asks_commit(call):
                     tap.commit = commit_of(await self._antipode_ask(tap.before_commit))
             except Refused as refused:

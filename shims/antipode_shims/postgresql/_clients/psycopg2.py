@@ -19,6 +19,7 @@ import psycopg2
 from psycopg2 import extensions, sql
 
 from antipode import ConfigurationError
+from antipode.shim import drive
 from antipode_shims._sql.texts import text_of
 from antipode_shims.postgresql._endpoint import backend
 from antipode_shims.postgresql._look import BEFORE, SAMPLE, Refused
@@ -207,7 +208,8 @@ class NativeConnection(SyncHolding):
             return send()
         before = tap.pending
         try:
-            self._antipode_hold(call)
+            if (steps := self._antipode_hold(call)) is not None:
+                drive(steps, self)
             if not commits and tap.commits_open(self._antipode_session()):
                 tap.commit = commit_of(self._antipode_ask(tap.before_commit))
         except Refused as refused:

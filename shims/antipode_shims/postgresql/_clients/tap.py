@@ -19,6 +19,7 @@ from antipode import Lineage, StaleSnapshot, Status, WriteId
 from antipode.shim import (
     Observation,
     StaleRead,
+    Verdict,
     count,
     floor,
     log_once,
@@ -99,18 +100,6 @@ class Session(Enum):
     #: Replies are still to come.
     BUSY = "busy"
     LOST = "lost"
-
-
-class Verdict(Enum):
-    """What to do with a read under a floor."""
-
-    PASS = "pass"  # noqa: S105 - it lets a read pass
-    HOLD = "hold"
-    #: It depends on the isolation of the open transaction, which is asked for.
-    ASK = "ask"
-    #: Another connection waits for it, for nothing can be asked here without taking the snapshot.
-    OUTSIDE = "outside"
-    STALE = "stale"
 
 
 class Read(Exception):  # noqa: N818 - an answer

@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from psycopg import pq
 
-from antipode_shims.postgresql._clients.holding import clients_own
+from antipode_shims.postgresql._clients.holding import Ask, clients_own
 from antipode_shims.postgresql._clients.psycopg import AsyncConnection, Shared, SyncConnection
 from antipode_shims.postgresql._clients.tap import Session
-from antipode_shims.postgresql._look import Refused, converse, converse_async
+from antipode_shims.postgresql._look import Refused
 from antipode_shims.postgresql._statements import ANYTHING
 
 from .lineages import FORGET, NOTHING_SHOWN, Shown, Unanswered
 from .sought import Spoken
 
 if TYPE_CHECKING:
+    from antipode.shim import Steps
     from antipode_shims.postgresql._clients.holding import Call
     from antipode_shims.postgresql._clients.psycopg import Piped
     from antipode_shims.postgresql._look import Asking
@@ -47,6 +48,13 @@ class StoredShared(Shared[Any]):
     """What both APIs share."""
 
     _antipode: StoredTap  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def _antipode_hold(self, call: Call) -> Steps[None]:
+        """Wait until the statement of *call* may be sent, and ask and set what it needs."""
+        plain: Any = super()
+        if (steps := plain._antipode_hold(call)) is not None:  # noqa: SLF001 - a mixin of ours
+            yield from steps
+        yield Ask(self._antipode_before(call))
 
     def _antipode_before(self, call: Call) -> Asking[None]:
         """What to ask and to set before a statement, once it may be sent."""
@@ -136,10 +144,6 @@ class SyncStoredConnection(StoredShared, SyncConnection[Any]):  # pyright: ignor
         except Refused as refused:
             raise clients_own(refused) from None
 
-    def _antipode_hold(self, call: Call) -> None:
-        super()._antipode_hold(call)
-        converse(self._antipode_before(call), self._antipode_ask)
-
     def _antipode_ask(self, text: str) -> Rows:
         if isinstance(text, Unanswered):
             return self._antipode_queued(text)
@@ -168,10 +172,6 @@ class AsyncStoredConnection(StoredShared, AsyncConnection[Any]):  # pyright: ign
             return await super().wait(gen, *args, **options)
         except Refused as refused:
             raise clients_own(refused) from None
-
-    async def _antipode_hold(self, call: Call) -> None:
-        await super()._antipode_hold(call)
-        await converse_async(self._antipode_before(call), self._antipode_ask)
 
     async def _antipode_ask(self, text: str) -> Rows:
         if isinstance(text, Unanswered):
