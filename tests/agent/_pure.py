@@ -8,7 +8,7 @@ from typing import Any
 import antipode
 import antipode.shim
 
-from . import _headers, _scripts, _shims, _stores
+from . import _guards, _headers, _scripts, _shims, _stores
 from ._values import lineage_of, of_lineage
 
 Request = dict[str, Any]
@@ -47,6 +47,10 @@ class Pure:
     def op_script(self, request: Request) -> Any:
         """A script of level 4."""
         return _scripts.run(request["script"])
+
+    def op_guard(self, request: Request) -> Any:
+        """A read of level 4 that is held back."""
+        return _guards.run(request["given"])
 
     def op_decide(self, request: Request) -> Any:
         """What a shim decides without its store."""

@@ -61,6 +61,7 @@ _LEVELS: dict[str, dict[str, list[str]]] = {
             *("scope_after", "floors_after", "promises_after"),
         ]
     },
+    "L4-guard": {"guards": ["expect/steps", "expect/outcome"]},
     "S1-positions": {
         "commits": ["sessions/*/commits/*/writes"],
         "covers": ["lineage"],

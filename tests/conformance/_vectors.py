@@ -21,6 +21,7 @@ FOLDERS = {
     "L3-headers": "headers",
     "L4-barrier": "barrier",
     "L4-automatic": "barrier",
+    "L4-guard": "guard",
     "S1-positions": "positions",
     "S2-commands": "commands",
     "S3-stored": "stored",

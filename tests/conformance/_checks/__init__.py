@@ -17,6 +17,7 @@ CHECKS = {
     "L3-headers": headers.KINDS,
     "L4-automatic": barriers.KINDS,
     "L4-barrier": barriers.KINDS,
+    "L4-guard": barriers.GUARDS,
     "S1-positions": stores.KINDS,
     "S2-commands": stores.KINDS,
     "S3-stored": stores.KINDS,

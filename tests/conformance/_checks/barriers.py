@@ -90,4 +90,10 @@ def _promises(found: Any) -> set[object]:
     return set(map(promise_of, found))
 
 
+def guard(agent: Answers, vector: Vector) -> None:
+    """A read that is held back asks, waits and ends in this order."""
+    assert asked(agent, "guard", given=vector.content) == vector.content["expect"]
+
+
 KINDS = {"scripts": script}
+GUARDS = {"guards": guard}

@@ -25,6 +25,7 @@ class VectorsTest {
           "L3-headers", HeaderChecks.KINDS,
           "L4-automatic", BarrierChecks.KINDS,
           "L4-barrier", BarrierChecks.KINDS,
+          "L4-guard", BarrierChecks.GUARDS,
           "S1-positions", StoreChecks.KINDS,
           "S2-commands", StoreChecks.KINDS,
           "S3-stored", StoreChecks.KINDS);
