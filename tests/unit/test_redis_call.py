@@ -17,7 +17,9 @@ from tests.unit._floors import floor_of, set_floor
 
 def rules(datastore: str) -> Rules:
     """The rules of a client of *datastore*."""
-    shim: Any = SimpleNamespace(datastore=datastore, stored=None, barriers=None, clock=SYSTEM_CLOCK)
+    shim: Any = SimpleNamespace(
+        datastore=datastore, stored=None, barriers=None, clock=SYSTEM_CLOCK, by_sentinels=False
+    )
     return Rules(shim, SimpleNamespace(max_connections=0))
 
 
@@ -35,7 +37,7 @@ def test_read_is_a_call_under_a_floor_alone() -> None:
         set_floor(scope, held)
         call = posts.call(("GET", "key"))
         assert call is not None
-        found = posts.floor(call)
+        found = posts.floor(call, None)
         assert found is not None
         assert found.within(held)
         assert rules("users").call(("GET", "key")) is None
@@ -55,10 +57,10 @@ def test_call_inside_that_of_another_client_has_its_own_floor() -> None:
         set_floor(scope, floor("posts"))
         call = rules("posts").call(("GET", "key"))
         assert isinstance(call, Call)
-        assert rules("users").floor(call) is None
+        assert rules("users").floor(call, None) is None
         held = floor("users")
         set_floor(scope, held)
-        found = rules("users").floor(call)
+        found = rules("users").floor(call, None)
         assert found is not None
         assert found.within(held)
 
