@@ -36,6 +36,7 @@ final class StoreChecks {
           Map.entry("servers", decision("server", "waits", "numbers")),
           Map.entry("calls", decision("calls", "calls")),
           Map.entry("catalogues", decision("named", "may_write")),
+          Map.entry("views", decision("view", "may_write")),
           Map.entry("keys", decision("keys", "keys")),
           Map.entry("labels", decision("label", "sent")),
           Map.entry("messages", decision("message", "lineage")),
