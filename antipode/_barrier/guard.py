@@ -32,11 +32,13 @@ T = TypeVar("T")
 class Step(Protocol):
     """What a conversation yields: something to do, whose result it is sent."""
 
-    def do(self, client: Any) -> Any:
+    def do(self, client: Any, /) -> Any:
         """Do it with a *client* of threads."""
+        ...
 
-    def do_async(self, client: Any) -> Awaitable[Any]:
+    def do_async(self, client: Any, /) -> Awaitable[Any]:
         """The same with one of asyncio."""
+        ...
 
 
 #: A conversation that ends with a `T`.

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from antipode.shim import Floor, Observation, Repeated, Steps
-    from antipode_shims.redis._shim.base import BaseRedisShim
 
     from .call import Call, Rules
     from .tap import Tap
@@ -28,11 +27,9 @@ class HeldRead(Guarded):
     """One attempt at a read.
 
     Attributes:
-        shim: of its client.
         tap: what went with the read last.
     """
 
-    shim: BaseRedisShim
     tap: Tap
 
     def __init__(
@@ -81,7 +78,7 @@ class HeldRead(Guarded):
     def poll(self, timeout_s: float, *, outside: bool) -> Steps[Observation]:
         """Ask for the position and for records, alone."""
         del outside
-        look = self.shim.look_for(self.held)
+        look = self._rules.shim.look_for(self.held)
         shown = yield from polling(self._connection, self.held, look, timeout_s=timeout_s)
         self._call.recorded = shown.server
         return shown
