@@ -236,7 +236,7 @@ def test_topology_heals(stack: ExitStack) -> None:
 
 def test_lost_is_raised_under_a_floor(couple: Watched) -> None:
     """A read that depends on what a failover lost says so instead of answering."""
-    writer, reader = couple.writer(), couple.reader()
+    writer = couple.writer()
     writer.set("k", "old")
     couple.topology.wait_replicated()
     couple.topology.pause()
@@ -245,6 +245,8 @@ def test_lost_is_raised_under_a_floor(couple: Watched) -> None:
     eventually(writer, "other", 1)
     couple.topology.wait_replicated()
     assert outcome(lost) is Status.LOST
+    reader = couple.reader()
+    assert outcome(lost) is Status.UNKNOWN_STORE, "only a read shows which replica answers"
     patiently(reader.ping)
     with pytest.raises((DependencyLost, VisibilityCheckError)):
         read(reader, lost, "k")
