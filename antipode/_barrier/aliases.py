@@ -12,10 +12,9 @@ from antipode._lineage.outcomes import Outcome, Status
 from antipode._lineage.write_id import WriteId
 from antipode._runtime.metrics import count, log_once
 
-from .decisions import Policies, Wait
+from .decisions import MOST_POLL_S, Policies, Wait
 from .registry import looking_shim, registered
 from .waiter import Waiter
-from .watcher import LOOK_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
@@ -113,7 +112,7 @@ def search(
             each datastore that has two names.
     """
     policies = Policies("return", "raise", "report", horizon_h=math.inf, hour=clock.hour())
-    found = Comparison(strangers, policies=policies, clock=clock, timeout_s=LOOK_S)
+    found = Comparison(strangers, policies=policies, clock=clock, timeout_s=MOST_POLL_S)
 
     def answered() -> None:
         for outcome in found.outcomes():

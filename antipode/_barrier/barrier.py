@@ -20,12 +20,11 @@ from antipode._runtime.config import MODES, config
 from antipode._runtime.metrics import count, logger
 
 from .arguments import bounded, lineage_of, names_of, one_of, tell_of_stall
-from .decisions import Policies, Wait
+from .decisions import CONNECT_S, MOST_POLL_S, Policies, Wait
 from .demands import Demand, leave
 from .plan import plan, tell_of_unknown_stores
 from .registry import is_seen_by_reads_alone, primaries_of, shims_of
 from .waiter import Waiter, one_server, wait_async, wait_here
-from .watcher import CONNECT_S, LOOK_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -178,7 +177,7 @@ class Barrier:
             return None
         from .aliases import Comparison  # Most processes never meet a datastore that is unknown.
 
-        timeout_s = min(self.left_s, LOOK_S)
+        timeout_s = min(self.left_s, MOST_POLL_S)
         policies, clock = self._policies, self._clock
         return Comparison(strangers, policies=policies, clock=clock, timeout_s=timeout_s)
 
@@ -578,7 +577,7 @@ async def check_async(
 
 def _looking(lineage: Lineage | str | None, only: Names | None, exclude: Names) -> Barrier:
     return Barrier(
-        lineage, timeout=LOOK_S, only=only, exclude=exclude, on_unmet="return", checks=True
+        lineage, timeout=MOST_POLL_S, only=only, exclude=exclude, on_unmet="return", checks=True
     )
 
 

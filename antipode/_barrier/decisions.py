@@ -24,8 +24,12 @@ PROMISE_GRACE_S = 3600
 #: The longest pause between two polls, in seconds; polls this far apart are of one moment.
 MOST_PAUSE_S = 0.050
 
-#: Seconds that a poll may last.
+#: The longest that one poll may take, in seconds; a stopped server is noticed after this.
 MOST_POLL_S = 1.0
+#: The longest that making a connection may take: several round trips, to a server far away too.
+CONNECT_S = 5.0
+#: Why nobody polls any more.
+CLOSED = "its shim was closed"
 
 #: Outcomes that ``on_unknown="report"`` lets pass.
 UNKNOWN = frozenset({Status.UNKNOWN_STORE, Status.UNKNOWN_LOG, Status.UNDECIDABLE})
@@ -286,3 +290,8 @@ class Pacer:
     def succeeded(self) -> None:
         """A poll did not fail: the next one that does begins the count again."""
         self._failures = 0
+
+
+def why(error: BaseException) -> str:
+    """The cause that an outcome gives."""
+    return str(error) or type(error).__name__

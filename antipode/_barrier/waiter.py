@@ -9,8 +9,8 @@ from antipode._runtime.metrics import logger
 
 from .arguments import tell_of_stall
 from .contract import Unreachable
+from .decisions import CLOSED, MOST_POLL_S, why
 from .registry import looking_shim
-from .watcher import CLOSED, LOOK_S, why
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -99,7 +99,7 @@ class Waiter:
             return False
         ((datastore, asked),) = pending.items()
         try:
-            observation = self._watchers[datastore].try_look(asked, min(self.left_s, LOOK_S))
+            observation = self._watchers[datastore].try_look(asked, min(self.left_s, MOST_POLL_S))
         except Unreachable as error:
             self.unreachable(datastore, why(error))
             return True

@@ -17,7 +17,7 @@ from antipode._runtime.metrics import count, log_seldom, logger
 from antipode._runtime.wake import Wake
 
 from .contract import PRIMARY_KEY, Observation, Unreachable, is_absent
-from .decisions import MOST_POLL_S, Pacer
+from .decisions import CLOSED, CONNECT_S, MOST_POLL_S, Pacer, why
 from .expectation import Expectation
 
 if TYPE_CHECKING:
@@ -28,10 +28,6 @@ if TYPE_CHECKING:
 
     from .contract import Endpoint
 
-#: The longest one poll may take; a stopped server is noticed after this.
-LOOK_S = MOST_POLL_S
-#: The longest that making a connection may take: several round trips, to a server far away too.
-CONNECT_S = 5.0
 #: The longest pause at a server that ends it; what it cannot push is polled then.
 SLICE_S = 1.0
 #: Seconds for which nobody who is in a hurry asks again where no server was.
@@ -44,8 +40,6 @@ MOST_UNKNOWN = 1_000
 LEAST_LOOK_S = 0.005
 #: A pause that ends so many microseconds before its time was ended by the server.
 PUSHED_US = 500
-#: Why nobody polls any more.
-CLOSED = "its shim was closed"
 
 
 class Watched(Protocol):
@@ -298,7 +292,7 @@ class Watcher:
         self._polled_us = None
         try:
             with self._using:
-                observation = self._look(wanted, LOOK_S)
+                observation = self._look(wanted, MOST_POLL_S)
         except Unreachable as error:
             count("poll_failed", datastore)
             for each in subscribers:
@@ -452,7 +446,7 @@ class Watcher:
         for each in left:
             each.failed(self._shim.datastore, CLOSED)
         if thread is not None and thread is not threading.current_thread():
-            thread.join(2 * LOOK_S)
+            thread.join(2 * MOST_POLL_S)
             if thread.is_alive():
                 return  # It is making a connection, which it releases itself.
         with self._using:
@@ -505,11 +499,6 @@ def _observed(
         msg = "the server's history changed during the poll"
         raise Unreachable(msg)
     return replace(shown, promises=found, promise_causes=records.promise_causes)
-
-
-def why(error: BaseException) -> str:
-    """The cause that an outcome gives."""
-    return str(error) or type(error).__name__
 
 
 _watchers: weakref.WeakSet[Watcher] = weakref.WeakSet()

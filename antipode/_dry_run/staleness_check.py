@@ -14,8 +14,8 @@ from threading import get_ident
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from antipode._barrier.decisions import CLOSED
 from antipode._barrier.registry import shared_watcher
-from antipode._barrier.watcher import CLOSED
 from antipode._lineage.outcomes import Status
 from antipode._runtime.metrics import count
 

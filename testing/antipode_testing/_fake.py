@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from antipode import AntipodeError, StaleSnapshot, Status, WriteId, barriers
 from antipode._barrier.barrier import Barrier
+from antipode._barrier.decisions import MOST_POLL_S
 from antipode._barrier.fence import Fencer
 from antipode._barrier.floor import HeldRead
 from antipode._barrier.registry import shared_watcher
-from antipode._barrier.watcher import LOOK_S
 from antipode._runtime.wake import Wake
 from antipode.shim import (
     Endpoint,
@@ -187,7 +187,7 @@ class VirtualBarrier:
             else:
                 self._fence(call)
 
-        self._await(comparison.waiter, min(call.left_s, LOOK_S), compared)
+        self._await(comparison.waiter, min(call.left_s, MOST_POLL_S), compared)
 
     def cancel(self) -> None:
         """Wait no longer, unless it is over."""

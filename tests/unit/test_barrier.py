@@ -14,7 +14,7 @@ import pytest
 import antipode
 from antipode import Lineage, Status, UnknownDatastore, WriteId
 from antipode._barrier.barrier import Barrier, run_here
-from antipode._barrier.watcher import CONNECT_S, LOOK_S
+from antipode._barrier.decisions import CONNECT_S, MOST_POLL_S
 from antipode.shim import Unreachable
 from antipode_testing import wait_until
 from antipode_testing.contract.base import in_time, seconds
@@ -237,14 +237,14 @@ def test_connecting_does_not_use_up_the_look(posts: FakeServer) -> None:
     posts.position = 7
     assert antipode.barrier(LINEAGE, timeout=1)
     assert posts.connect_s == pytest.approx(CONNECT_S)
-    assert posts.poll_s == pytest.approx(LOOK_S, abs=0.1)
+    assert posts.poll_s == pytest.approx(MOST_POLL_S, abs=0.1)
 
 
 def test_closing_does_not_wait_for_a_connection(
     posts: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A connection that is being made as the shim is closed is released once it is there."""
-    monkeypatch.setattr("antipode._barrier.watcher.LOOK_S", 0.05)
+    monkeypatch.setattr("antipode._barrier.watcher.MOST_POLL_S", 0.05)
     posts.connecting = threading.Event()
     waits = antipode.barrier_callback(lambda _: None, LINEAGE, timeout=10)
     wait_until(lambda: posts.opened == 1, what="the watcher to connect", timeout_s=10)
