@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+# As where it is installed: a claim of the contract suite that fails says what it found.
+pytest.register_assert_rewrite("antipode_testing.contract")
+
 # Where `make stores` puts the servers that the system has no package of; installed ones come first.
 STORES = Path(__file__).resolve().parents[1] / ".stores" / "bin"
 os.environ["PATH"] = os.pathsep.join((os.environ.get("PATH", os.defpath), str(STORES)))
