@@ -134,8 +134,12 @@ public final class OpenWrites implements Attachment<OpenWrites> {
    * @return the datastores of which it was said now
    */
   static Set<String> tellOfUnsent(Scope scope, @Nullable Object within) {
+    List<Transaction> open = in(scope);
+    if (open.isEmpty()) {
+      return Set.of(); // As for nearly all that leaves.
+    }
     Set<String> told = new TreeSet<>();
-    for (Transaction each : in(scope)) {
+    for (Transaction each : open) {
       if (!each.isLeft && (within == null || !each.isOf(within))) {
         each.isLeft = true;
         told.add(each.datastore);
