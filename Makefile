@@ -33,7 +33,7 @@ REASON ?=
 # An application on the stack: train-ticket or social-graph.
 PROFILE ?=
 
-.PHONY: help demo check mypy pyright generate budgets cpp java affected test programs ci nightly newer tests-need load bench bench-social-graph bench-train-ticket docs stores containers up down clean
+.PHONY: help demo check mypy pyright budgets cpp java affected test programs ci nightly newer tests-need load bench bench-social-graph bench-train-ticket docs stores containers up down clean
 
 help: ## show this table
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -63,9 +63,6 @@ check: $(VENV)/.with-dev ## lint, formatting, types, and the style that is a tes
 # Each needs one processor.
 mypy pyright: $(VENV)/.with-dev
 	$(STEP) $@ $(PY) -m $@ $(if $(filter pyright,$@),--pythonpath $(PY))
-
-generate: $(VENV)/.with-dev ## write the synchronous files that are made of asynchronous ones
-	@$(PY) -m tools.generate_sync
 
 budgets: tests-need ## count anew what the library adds to each call, into tests/budgets (REASON="..." for what rises)
 	@PATH="$$PATH:/usr/sbin:/sbin:/usr/local/sbin" $(PY) -m pytest -q -ra -n0 tests/budgets --write-budgets --budgets-reason "$(REASON)"
@@ -140,6 +137,7 @@ nightly: tests-need $(VENV)/.with-docs ## the rest: end-to-end, faults, fail-ove
 	@$(STEP) old-libpq tools/test_old_libpq.sh $(PY)
 	@$(STEP) programs $(MAKE) --no-print-directory programs ONLY=cancel STEPS=3000
 	@$(STEP) random-sessions $(MAKE) --no-print-directory programs ONLY=sessions STEPS=20000 SEED=$$(date +%Y%m%d)
+	@ANTIPODE_FLAT=0 $(STEP) random-sessions-full $(MAKE) --no-print-directory programs ONLY=sessions CLIENTS=psycopg,psycopg-async STEPS=5000 SEED=$$(date +%Y%m%d)
 	@$(STEP) random-brokers $(MAKE) --no-print-directory programs ONLY=brokers STEPS=3000 SEED=$$(date +%Y%m%d)
 	@$(STEP) random-cpp $(MAKE) --no-print-directory programs ONLY=cpp STEPS=100000 SEED=$$(date +%Y%m%d)
 	@for preset in asan tsan; do ANTIPODE_AGENT_CPP=cpp/build/$$preset/antipode_agent \

@@ -56,10 +56,12 @@ if TYPE_CHECKING:
     from . import propagation as propagation
     from . import shim as shim
     from . import telemetry as telemetry
+    from ._barrier.as_of_now import as_of_now, as_of_now_async
     from ._barrier.automatic import barriers
     from ._barrier.routing import reads_from, reads_from_async
     from ._propagation.propagator import instrument
     from ._request.background import branch
+    from ._request.together import together
     from ._setup.setup import setup, teardown
 
 __all__ = [
@@ -83,6 +85,8 @@ __all__ = [
     "abandon",
     "abandon_async",
     "append",
+    "as_of_now",
+    "as_of_now_async",
     "barrier",
     "barrier_async",
     "barrier_callback",
@@ -105,6 +109,7 @@ __all__ = [
     "setup",
     "stop",
     "teardown",
+    "together",
     "transfer",
     "uncommitted",
 ]
@@ -115,21 +120,26 @@ def __dir__() -> list[str]:
 
 
 _MODULES = frozenset({"propagation", "shim", "telemetry"})
+#: What few programs use, and where it is.
+_LATER = {
+    "as_of_now": "._barrier.as_of_now",
+    "as_of_now_async": "._barrier.as_of_now",
+    "barriers": "._barrier.automatic",
+    "branch": "._request.background",
+    "instrument": ".propagation",
+    "reads_from": "._barrier.routing",
+    "reads_from_async": "._barrier.routing",
+    "setup": "._setup.setup",
+    "teardown": "._setup.setup",
+    "together": "._request.together",
+}
 
 
 def __getattr__(name: str) -> object:
     """Load the other public modules, and what few programs use, when they are used."""
     if name in _MODULES:
         return import_module(f"{__name__}.{name}")
-    if name == "instrument":
-        return import_module(f"{__name__}.propagation").instrument
-    if name in ("setup", "teardown"):
-        return getattr(import_module(f"{__name__}._setup.setup"), name)
-    if name == "branch":
-        return import_module(f"{__name__}._request.background").branch
-    if name in ("reads_from", "reads_from_async"):
-        return getattr(import_module(f"{__name__}._barrier.routing"), name)
-    if name == "barriers":
-        return import_module(f"{__name__}._barrier.automatic").barriers
+    if name in _LATER:
+        return getattr(import_module(f"{__name__}{_LATER[name]}"), name)
     msg = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(msg)

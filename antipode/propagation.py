@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ._lineage.grammar import MEMBER
+from ._propagation.events import event_headers, event_scope
 from ._propagation.extraction import members, stripped
 from ._propagation.headers import (
     BAGGAGE,
@@ -28,6 +29,8 @@ __all__ = [
     "SENT_HEADER",
     "AntipodeBaggagePropagator",
     "AntipodePropagator",
+    "event_headers",
+    "event_scope",
     "extract_response",
     "has_member",
     "inject_response",

@@ -8,6 +8,7 @@ for instrumented clients, whether a read may be answered (:class:`Floor`). The r
 from __future__ import annotations
 
 from ._barrier.arguments import Names, names_of, one_of
+from ._barrier.as_of_now import of_an_event, positions_now
 from ._barrier.barrier import Cancellable
 from ._barrier.contract import PRIMARY_KEY, Endpoint, Observation, Unreachable, following
 from ._barrier.decisions import PROMISE_GRACE_S, Pacer
@@ -28,7 +29,7 @@ from ._barrier.places import Places
 from ._barrier.pools import Repeated, wait_first, wait_first_async
 from ._barrier.promise import record_seconds
 from ._barrier.reads import floor, record_shown, record_uncommitted
-from ._barrier.registry import register, shared_watcher, shims_of, unregister
+from ._barrier.registry import register, registered, shared_watcher, shims_of, unregister
 from ._barrier.served import StaleRead
 from ._barrier.shim import OnRead, ServerShim, Shim, stored_names
 from ._barrier.store import Barriers, ReadsFrom
@@ -75,7 +76,7 @@ from ._runtime.metrics import count, log_once, logger
 from ._runtime.observers import own_time
 from ._runtime.process_wide import ProcessWide
 from ._runtime.ruled import has_primary, primary_place
-from ._runtime.switch import switchable
+from ._runtime.switch import switchable, takes_short_ways
 from ._runtime.unnamed import tell_of_undeclared
 from ._runtime.wake import Wake
 
@@ -141,11 +142,13 @@ __all__ = [
     "move",
     "named_client",
     "names_of",
+    "of_an_event",
     "one_of",
     "own_client",
     "own_time",
     "place_of",
     "places_in",
+    "positions_now",
     "primary_place",
     "readable",
     "record_handled",
@@ -158,6 +161,7 @@ __all__ = [
     "record_write",
     "recorded",
     "register",
+    "registered",
     "scope_in",
     "sentinel_place",
     "shared_watcher",
@@ -168,6 +172,7 @@ __all__ = [
     "stored_names",
     "stored_text",
     "switchable",
+    "takes_short_ways",
     "tell_of_stored",
     "tell_of_undeclared",
     "unlabelled",

@@ -54,7 +54,10 @@ _SPAN_ALONE_TODO = (
 _NAME_IT = "name what the server serves: antipode doctor --app package.module:NAME"
 _SAME_WAY = "run doctor as the service is run: opentelemetry-instrument antipode doctor ..."
 _CELERY = "antipode.integrations.celery.instrument()"
-_DRAMATIQ = "antipode.integrations.dramatiq.instrument()"
+#: Our modules for queues, with a module of each that is loaded with it.
+_QUEUES = {"dramatiq": "dramatiq.broker", "rq": "rq.job"}
+#: Our modules for data loaders, and the modules that have these.
+_LOADERS = {"aiodataloader": "aiodataloader", "strawberry": "strawberry.dataloader"}
 
 
 class By(enum.Enum):
@@ -291,9 +294,15 @@ def responses(found: list[Application]) -> Iterator[Check]:
 
 
 def tasks(modules: frozenset[str]) -> Iterator[Check]:
-    """Whether messages of Celery's and Dramatiq's carry lineages, in publishers and in workers."""
-    if "dramatiq.broker" in modules:
-        yield _of_dramatiq()
+    """Whether messages of Celery's and other queues carry lineages, and what loaders share."""
+    for name, module in _QUEUES.items():
+        if module in modules:
+            yield _of_queue(name)
+    for name, module in _LOADERS.items():
+        if module in modules:
+            yield _of_loaders(name)
+    if "aiocache.decorators" in modules:
+        yield _of_caches("aiocache")
     names = celery_applications(modules)
     if not names:
         return
@@ -316,20 +325,41 @@ def tasks(modules: frozenset[str]) -> Iterator[Check]:
         yield problem("tasks", said, is_skipped("celery") or todo)
 
 
-def _of_dramatiq() -> Check:
-    if dramatiq_instrumented():
-        return ok("tasks", "dramatiq: messages carry lineages, and each actor has a scope")
+def _of_queue(name: str) -> Check:
+    if _queue_instrumented(name):
+        return ok("tasks", f"{name}: messages carry lineages, and each task has a scope")
     said = (
-        "dramatiq: messages carry no lineage, and an actor has no scope of its own: a barrier in "
-        "it waits for nothing of what its publisher wrote"
+        f"{name}: messages carry no lineage, and a task has no scope of its own: a barrier in it "
+        "waits for nothing of what its publisher wrote"
     )
-    todo = f"call {_DRAMATIQ} in workers and in all that publish"
-    return problem("tasks", said, is_skipped("dramatiq") or todo)
+    todo = f"call antipode.integrations.{name}.instrument() in workers and in all that publish"
+    return problem("tasks", said, is_skipped(name) or todo)
 
 
-def dramatiq_instrumented() -> bool:
-    """Whether messages of Dramatiq's carry lineages."""
-    module = sys.modules.get(f"{_OURS}dramatiq")
+def _of_loaders(name: str) -> Check:
+    ours = sys.modules.get(f"{_OURS}{name}")
+    if ours is not None and ours.is_instrumented():
+        return ok("loaders", f"{name}: what requests load together depends on all of them")
+    said = (
+        f"{name}: what several requests load together is loaded in the scope of the first: the "
+        "others may be shown what is stale for them"
+    )
+    todo = f"call {_OURS}{name}.instrument()"
+    return problem("loaders", said, is_skipped(name) or todo)
+
+
+def _of_caches(name: str) -> Check:
+    ours = sys.modules.get(f"{_OURS}{name}")
+    if ours is not None and ours.is_instrumented():
+        return ok("caches", f"{name}: cached values keep what they depend on")
+    said = f"{name}: who gets a cached value does not depend on what it depends on"
+    todo = f"call {_OURS}{name}.instrument()"
+    return problem("caches", said, is_skipped(name) or todo)
+
+
+def _queue_instrumented(name: str) -> bool:
+    """Whether messages of that queue carry lineages."""
+    module = sys.modules.get(f"{_OURS}{name}")
     return module is not None and bool(module.is_instrumented())
 
 
@@ -371,8 +401,10 @@ def need_no_extraction(found: list[Application], modules: frozenset[str]) -> boo
     """Whether integrations of ours open the scopes of all that comes in, as far as can be seen."""
     tasks_alone = bool(celery_applications(modules)) and celery_instrumented()
     calls_alone = "grpc" in modules and grpc_instrumented()
-    actors_alone = "dramatiq.broker" in modules and dramatiq_instrumented()
-    ours = bool(found) or tasks_alone or calls_alone or actors_alone
+    jobs_alone = any(
+        module in modules and _queue_instrumented(name) for name, module in _QUEUES.items()
+    )
+    ours = bool(found) or tasks_alone or calls_alone or jobs_alone
     return ours and all(app.by is By.OURS for app in found)
 
 

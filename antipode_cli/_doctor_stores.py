@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from antipode import ConfigurationError, Status, WriteId
@@ -101,13 +102,18 @@ def stores(*, imported: bool, timeout_s: float, automatic: bool) -> Iterator[Che
 def _doubles(names: Sequence[str], timeout_s: float) -> Iterator[Check]:
     """Datastores that are one store: where a read goes by another name, nothing is waited for."""
     servers = {name: _servers(name, timeout_s) for name in names}
-    for at, name in enumerate(names):
-        logs = _logs(name, timeout_s)
-        for other in names:
-            has = any(_has(shim, log, timeout_s) for log in logs for shim in shims_of(other))
-            # Which of two comes first says nothing where they are one server.
-            if other != name and (has or (other in names[at:] and servers[name] & servers[other])):
-                yield _double(name, other)
+    logs = {name: _logs(name, timeout_s) for name in names}
+
+    def has(name: str, other: str) -> bool:
+        found = logs[other]
+        return any(_has(shim, log, timeout_s) for log in found for shim in shims_of(name))
+
+    for one, other in combinations(names, 2):
+        # Each has the log of the other where both lead to a server that takes writes: said once.
+        if has(other, one) or servers[one] & servers[other]:
+            yield _double(one, other)
+        elif has(one, other):
+            yield _double(other, one)
 
 
 def _servers(name: str, timeout_s: float) -> set[str]:

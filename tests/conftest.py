@@ -17,6 +17,7 @@ from opentelemetry import context as otel_context
 from opentelemetry import propagate
 
 from antipode._barrier import registry as _registry
+from antipode._request import scope as _scope
 from antipode._runtime import config as _config
 from antipode_testing import wait_until
 from tests._leaks import Leaks
@@ -98,6 +99,7 @@ def antipode_threads() -> list[str]:
 def _pristine() -> Iterator[None]:
     """No settings, shims, scope or threads of shims survive a test."""
     _config.reset_config()
+    _scope.BRANCHED[0] = False  # What no branch ever ran in asks for none.
     propagator = propagate.get_global_textmap()
     token = otel_context.attach(otel_context.Context())
     yield

@@ -42,6 +42,7 @@ WHY: Mapping[str, str] = {
     "fuzz-shims": "the same, of what C++ reads from stores",
     "programs": "random programs of each client, over real servers",
     "random-sessions": "the same, of many more sessions of each",
+    "random-sessions-full": "the same without the short ways",
     "programs-java": "random programs of Java's clients, over real servers",
     "random-brokers": "the same, of stomp.py over two brokers of ActiveMQ",
     "random-cpp": "the same, of C++'s clients, with forks, signals and exceptions",

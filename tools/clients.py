@@ -36,6 +36,10 @@ EXTRAS = (
     "grpc",
     "celery",
     "dramatiq",
+    "rq",
+    "aiocache",
+    "aiodataloader",
+    "strawberry",
     "session",
 )
 _LIMIT_S = 300

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Fuzz what the C++ library reads from outside: fuzz_cpp.sh RUNS TARGET..., of decode, baggage, session, mongodb, mysql, redis.
-# Two targets at a time, from the corpus in the tree; what is found lies in cpp/build/fuzz, and fails it.
+# Two targets at a time, from the corpus in the tree (an input a line, in base64); what is found lies in cpp/build/fuzz, and
+# fails it. KEEP=1 adds inputs that reach new code to the corpus.
 # Its log there shows how far a target is.
 set -euo pipefail
 runs=$1
@@ -12,16 +13,20 @@ tools/build_cpp.sh fuzz
 export ASAN_OPTIONS=malloc_context_size=0
 began=$SECONDS
 fuzz() {
-    local found left now
-    found=$(mktemp -d)
-    trap 'rm -rf "$found"' RETURN
+    local inputs found kept="../../fuzz/corpus/$1.base64" left now line count=0
+    inputs=$(mktemp -d) found=$(mktemp -d)
+    trap 'rm -rf "$inputs" "$found"' RETURN
+    while read -r line; do base64 -d <<<"$line" >"$inputs/$((++count))"; done <"$kept"
     : >"$1.log"
     # In processes of ten million: after fifty million one did only a third as many runs a second.
     for ((left = runs; left > 0; left -= now)); do
         now=$((left < 10000000 ? left : 10000000))
         # New inputs go to the first folder, and only there.
-        "./$1_fuzz" -runs="$now" -max_len="$2" "$found" "../../fuzz/corpus/$1" >>"$1.log" 2>&1 ||
+        "./$1_fuzz" -runs="$now" -max_len="$2" "$found" "$inputs" >>"$1.log" 2>&1 ||
             { tail -40 "$1.log"; return 1; }
+        if [[ -n ${KEEP:-} ]]; then
+            { cat "$kept"; find "$found" -type f -exec base64 -w 0 {} \; -exec echo \;; } | LC_ALL=C sort -u -o "$kept"
+        fi
         find "$found" -mindepth 1 -delete
     done
 }

@@ -36,7 +36,8 @@ NAVIGATION: tuple[tuple[str, Any], ...] = (
     (
         "How-to",
         (
-            *("guides/dry-run.md", "guides/automatic-barriers.md", "guides/sessions.md"),
+            *("guides/dry-run.md", "guides/automatic-barriers.md"),
+            *("guides/sessions.md", "guides/streams.md", "guides/store-events.md"),
             ("Python", ("guides/integrations.md", "guides/datastores.md", "guides/django.md")),
             (
                 "Datastores in Python",

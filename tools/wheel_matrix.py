@@ -1,10 +1,11 @@
 """Test the built wheels, not the tree: on every Python here, over several OpenTelemetry releases.
 
 Builds sdists and wheels, copies the tests to a folder without the packages, and runs them there in
-one fresh virtual environment per interpreter. The scope and propagation tests run again over older
-OpenTelemetry releases; over the oldest of all that pyproject.toml admits, everything does. CI runs
-the quick tests on two Pythons. What asyncio does with a cancellation differs between Pythons: the
-random cancellations run on each but the one that runs this, in CI on the first such.
+one fresh virtual environment per interpreter, two at a time. The scope and propagation tests run
+again over older OpenTelemetry releases; over the oldest of all that pyproject.toml admits,
+everything does. CI runs the quick tests on two Pythons. What asyncio does with a cancellation
+differs between Pythons: the random cancellations run on each but the one that runs this, in CI on
+the first such.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -48,6 +50,8 @@ PROPAGATION_FILES = re.compile(r"scope|propagat|baggage|handle|instrument|fork|t
 # What they need beside the extra `test`.
 OF_CANCELLATIONS = "aiobotocore,asyncpg"
 CANCELLATIONS = ("-m", "tests.programs", "--only", "cancel", "--steps", "300", "--jobs", "2")
+#: While one is installed another is tested.
+AT_ONCE = 2
 INSTALL_LIMIT_S = 600
 TESTS_LIMIT_S = 900
 
@@ -238,7 +242,8 @@ def main() -> int:
         return 1
     print(f"built {' and '.join(wheel.name for wheel in wheels)}")
     failed: list[str] = []
-    for environment in chosen:
+
+    def run(environment: Environment) -> None:
         began = time.monotonic()
         try:
             last = run_environment(environment, wheels, tree, "test" if arguments.ends else None)
@@ -246,6 +251,9 @@ def main() -> int:
             failed.append(environment.name)
             last = str(error)
         print(f"{environment.name:12} {last} [{time.monotonic() - began:.0f} s]", flush=True)
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(run, chosen))
     if failed:
         print(f"error: the wheel failed in {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0

@@ -63,7 +63,10 @@ def chosen(client: Client) -> bool:
 
 def applies(shim: Store) -> bool:
     """Whether reads of *shim*'s clients wait automatically, here and now."""
-    return chosen(shim) and config().mode == "enforce"
+    settings = config()  # The same as `chosen`, which each read would call.
+    return (_block.get() or shim.barriers or settings.barriers) == "auto" and (
+        settings.mode == "enforce"
+    )
 
 
 def demand_of(scope: Scope, shim: Store, called: Demand | None) -> AutomaticDemand | None:

@@ -14,10 +14,12 @@ from antipode._lineage.unmet_errors import VisibilityCheckError, error_of
 from antipode._lineage.write_id import Promise, WriteId
 from antipode._request.context import scope_in
 from antipode._request.open_writes import open_in, tell_of_unseen
+from antipode._request.scope import BRANCHED
 from antipode._runtime import observers
+from antipode._runtime.call_site import call_site
 from antipode._runtime.clock import SYSTEM_CLOCK, Allowance, NoThread, start
 from antipode._runtime.config import MODES, config
-from antipode._runtime.metrics import count, logger
+from antipode._runtime.metrics import count, log_once, logger
 
 from .arguments import bounded, lineage_of, names_of, one_of, tell_of_stall
 from .decisions import CONNECT_S, MOST_POLL_S, Policies, Wait
@@ -57,6 +59,8 @@ class Barrier:
 
     hasty = False
     site: FrameType | None = None
+    #: Branches of its request that run, besides its own.
+    _running = 0
 
     def __init__(
         self,
@@ -99,6 +103,10 @@ class Barrier:
             hour=clock.hour(),
         )
         about = lineage_of(lineage, self.scope, self.mode, clock)
+        self._open_branches = about._open_branches  # noqa: SLF001 - every barrier would pay
+        if BRANCHED[0] and lineage is None and self.scope is not None:
+            self._running = self.scope.other_branches
+            self._open_branches = max(self._open_branches, self._running)
         self.plan = self._planned(about, off=self.mode != "enforce")
         self.wanted = self._without_dry_run(about) if self.dry else self.plan
         self.wait = self._start()
@@ -120,7 +128,7 @@ class Barrier:
         try:
             return self._planned(lineage, off=False)
         except ConfigurationError as error:  # Not raised here: it is said instead.
-            logger.warning("this barrier would fail outside of the dry run: %s", error)
+            logger.warning("this barrier would fail outside of the dry run: %s", str(error))
             return self.plan
 
     def _tell_of_unseen(self, scope: Scope, given: Lineage | None) -> None:
@@ -253,6 +261,10 @@ class Barrier:
             UnmetError: as :func:`barrier`.
         """
         result = self.wait.result(self._clock.monotonic())
+        if self._open_branches and self.mode != "off":
+            result = replace(result, open_branches=self._open_branches)
+            if self._running and not self.hasty:
+                _tell_of_branches(self._running)
         self._leave_aged(result)
         unknown = {
             outcome.write.datastore
@@ -390,6 +402,17 @@ def barrier(
     )
     run_here(call, threading.Event())
     return call.conclude()
+
+
+def _tell_of_branches(running: int) -> None:
+    """Count, and log once for each place, that branches of the request still run."""
+    count("open_branches")
+    site = call_site()
+    message = (
+        "%d branches of the request still run at %s: what they write is not waited for. End them "
+        "before, or promise what they write"
+    )
+    log_once("open_branches", "", site, message, running, site)
 
 
 def _position(datastore: str, fence: Fence) -> frozenset[WriteId]:

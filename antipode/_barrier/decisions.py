@@ -168,7 +168,7 @@ class Wait:
             self._etas[datastore] = observation.eta_s
         late = [write for write in asked if self._judge(write, observation, now_s)]
         if late:
-            self._wait_on(now_s)
+            self.wait_on(now_s)
             return
         del self.pending[datastore]
         self._met[datastore] = now_s, asked
@@ -194,7 +194,7 @@ class Wait:
             if all(each.status is Status.NOT_YET and not each.server for each in silent):
                 self.unreachable(datastore, _SILENT, now_s)
 
-    def _wait_on(self, now_s: float) -> None:
+    def wait_on(self, now_s: float) -> None:
         """Note that a poll left something to wait for."""
         self._late_s = now_s
         self._fresh_from_s = None
@@ -214,7 +214,7 @@ class Wait:
         """Note that a poll failed; the next one may not."""
         if (asked := self.pending.get(datastore)) is None:
             return
-        self._wait_on(now_s)
+        self.wait_on(now_s)
         for write in asked:
             self._outcomes[write] = Outcome(
                 write, Status.UNREACHABLE, now_s - self._from_s, cause=cause

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from antipode._lineage.write_id import Promise, WriteId
@@ -110,6 +111,12 @@ class Demands:
     def __init__(self, of: Mapping[tuple[str, bool], Demand]) -> None:
         """Keep *of*: by datastore, and whether the demand is automatic."""
         self.of = of
+
+    @property
+    def demanded(self) -> frozenset[Dependency]:
+        """What barriers that were called want reads to see."""
+        called = (each.wanted for each in self.of.values() if not each.automatic)
+        return frozenset(chain.from_iterable(called))
 
     def joined(self, later: Demands) -> Demands:
         """Both: reads wait for *later* on top of these."""

@@ -70,9 +70,9 @@ class Hint:
         del datastore
         return () if self.given else self._left
 
-    def take(self, datastore: str, observation: Observation) -> None:
+    def take(self, datastore: str, observation: Observation, left_s: float | None = None) -> None:
         """Take in what the watcher saw."""
-        del datastore
+        del datastore, left_s
         self._left = frozenset(each for each in self._left if observation.of(each)[0].pending)
         if not self._left:
             self._give()

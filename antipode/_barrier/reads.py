@@ -56,13 +56,13 @@ def floor(
     """
     held = scope_in()
     if held is None:
-        if reads and not is_stopped():
-            unscoped("read", shim.datastore, policy="report")
+        _tell_of_no_scope(shim, reads=reads)
         return None
     if reads:
         if (observer := observers.dry_run) is not None and not changes:
             observer.reads(held, shim)
-        _tell_of_unseen(held, shim.datastore, id(who))
+        if open_writes.OPEN:  # Of any request: most have none.
+            _tell_of_unseen(held, shim.datastore, id(who))
     called = demanded_in(held, shim.datastore)
     demands, flaw, raises = [] if called is None else [called], None, False
     if applies(shim) and (automatic := demand_of(held, shim, called)) is not None:
@@ -79,6 +79,11 @@ def floor(
         flaw.server = shim.server_name
         (serve if stale is None else stale.serve)(shim.datastore, flaw)
     return None
+
+
+def _tell_of_no_scope(shim: Store, *, reads: bool) -> None:
+    if reads and not is_stopped():
+        unscoped("read", shim.datastore, policy="report")
 
 
 def _flaw(automatic: AutomaticDemand, shim: Store) -> UnmetError | None:

@@ -124,6 +124,9 @@ def looking_shim(datastore: str) -> Store | None:
         kind, advice = ("replicas", "")
         if not replicas:
             kind, advice = "primaries", "say reads_from='replica' where one is a replica, "
+        if len({shim.server_name or shim for shim in servers}) == 1:
+            # Positions are the server's; promises are records in one of its databases.
+            kind, advice = "databases of one server", ""
         msg = (
             f"{len(servers)} {kind} are registered as {datastore!r}: at='now' cannot know which "
             f"one the next read asks; {advice}use at='read', or give each its own datastore name"

@@ -20,37 +20,40 @@ class StaleRead:
 
     A client that knows when its reads are answered gives one to :func:`floor` and says so with
     :meth:`answered`. A read that raises instead was served to nobody, and is not counted.
+
+    Attributes:
+        served: by datastore, why it may be stale; None where there is nothing to count.
     """
 
-    __slots__ = ("_served",)
+    __slots__ = ("served",)
 
     def __init__(self) -> None:
         """Nothing so far."""
-        self._served: dict[str, UnmetError | StaleSnapshot] | None = None
+        self.served: dict[str, UnmetError | StaleSnapshot] | None = None
 
     def serve(self, datastore: str, error: UnmetError | StaleSnapshot) -> None:
         """Note that a read of *datastore* may go although *error* says it is stale.
 
         Once for each datastore, however many attempts the client makes.
         """
-        if self._served is None:
-            self._served = {}
-        self._served.setdefault(datastore, error)
+        if self.served is None:
+            self.served = {}
+        self.served.setdefault(datastore, error)
 
     def __bool__(self) -> bool:
         """Whether there is anything to count."""
-        return self._served is not None
+        return self.served is not None
 
     def answered(self) -> None:
         """Count it: the reply has begun, and is no error. Idempotent."""
-        if self._served is not None:
-            served, self._served = self._served, None
+        if self.served is not None:
+            served, self.served = self.served, None
             for datastore, error in served.items():
                 serve(datastore, error)
 
     def failed(self) -> None:
         """Forget it: the read raised, or another one begins."""
-        self._served = None
+        self.served = None
 
 
 def serve(datastore: str, error: UnmetError | StaleSnapshot) -> None:

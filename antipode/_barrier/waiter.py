@@ -130,9 +130,15 @@ class Waiter:
                 return ()
             return self._wait.pending.get(datastore, ())
 
-    def take(self, datastore: str, observation: Observation) -> None:
-        """Record what a server showed."""
-        self._update(datastore, lambda now_s: self._wait.record(datastore, observation, now_s))
+    def take(self, datastore: str, observation: Observation, left_s: float | None = None) -> None:
+        """Record what a server showed, and that it showed less at *left_s*."""
+
+        def record(now_s: float) -> None:
+            if left_s is not None:
+                self._wait.wait_on(left_s)
+            self._wait.record(datastore, observation, now_s)
+
+        self._update(datastore, record)
 
     def unreachable(self, datastore: str, cause: str) -> None:
         """Record that a poll failed."""
@@ -156,6 +162,9 @@ class Waiter:
             finished = self.finished
             self._over = finished
         if finished:
+            for each in self._watchers:
+                if each != datastore:  # This one sees it, and learns how long the wait was.
+                    self._watchers[each].unsubscribe(self)
             self._notify()
             return
         for each in doubted:  # Its watcher believes that nobody waits here any more.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 import os
 import threading
 import weakref
-from bisect import bisect_left, insort
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -19,14 +19,16 @@ from antipode._runtime.wake import Wake
 from .contract import PRIMARY_KEY, Observation, Unreachable, is_absent
 from .decisions import CLOSED, CONNECT_S, MOST_POLL_S, Pacer, why
 from .expectation import Expectation
+from .subscribers import Subscribers
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from antipode._lineage.write_id import Dependency, WriteId
     from antipode._runtime.clock import Clock
 
     from .contract import Endpoint
+    from .subscribers import Subscriber, Waiting
 
 #: The longest pause at a server that ends it; what it cannot push is polled then.
 SLICE_S = 1.0
@@ -52,26 +54,6 @@ class Watched(Protocol):
 
     def open_endpoint(self, *, timeout_s: float) -> Endpoint:
         """Connect; as a shim does."""
-        ...
-
-
-class Subscriber(Protocol):
-    """Somebody who waits at a watcher. Called from the watcher's thread."""
-
-    def wanted(self, datastore: str) -> Collection[Dependency]:
-        """What it still waits for; empty when it waits no longer."""
-        ...
-
-    def take(self, datastore: str, observation: Observation) -> None:
-        """Receive what a poll showed, of its own writes and of others'."""
-        ...
-
-    def unreachable(self, datastore: str, cause: str) -> None:
-        """Learn that a poll failed and will be repeated."""
-        ...
-
-    def failed(self, datastore: str, cause: str) -> None:
-        """Learn that there will be no further poll."""
         ...
 
 
@@ -173,8 +155,8 @@ class Watcher:
     def _reset(self) -> None:
         self._lock = threading.Lock()
         self._using = threading.Lock()
-        self._subscribers: dict[Subscriber, int] = {}  # And when they joined.
-        self._joined: list[int] = []  # The same times, in order.
+        self._subscribers = Subscribers()
+        self._bounds: list[tuple[float, int, Subscriber]] = []  # When some end by themselves.
         self._running = False
         self._closed = False
         self._thread: threading.Thread | None = None
@@ -182,25 +164,40 @@ class Watcher:
         self._knowledge = Knowledge()
         self._pacer = Pacer()
         self._expectation = Expectation()
-        self._polled_us: int | None = None  # When the last poll began that showed anything.
+        # When the last polls began, of those that follow each other at once the first; None for
+        # one that showed nothing.
+        self._polled_us: int | None = None
+        self._since_us: int | None = None
         self._due_us = 0
         self._is_polled = False  # Who waits polled in vain just now.
         self._away = ""
         self._absent_s = -math.inf
         self.wake = Wake()
 
-    def subscribe(self, subscriber: Subscriber, *, is_polled: bool = False) -> None:
+    def subscribe(
+        self, subscriber: Subscriber, *, is_polled: bool = False, until_s: float | None = None
+    ) -> None:
         """Poll for *subscriber* until it wants nothing more or unsubscribes.
 
         At once, unless it *is_polled*: :meth:`try_look` was in vain just now. Where nobody can
-        poll, it learns so at once; who comes later tries again.
+        poll, it learns so at once; who comes later tries again. One that wants nothing more from
+        *until_s* on is forgotten then.
         """
+        wanted = subscriber.wanted(self._shim.datastore)
+        if not wanted:
+            return
         with self._lock:
-            cause = CLOSED if self._closed else self._join(subscriber, is_polled=is_polled)
+            cause = CLOSED if self._closed else self._join(subscriber, wanted, is_polled=is_polled)
+            if until_s is not None and not cause:
+                heapq.heappush(self._bounds, (until_s, id(subscriber), subscriber))
+            if not subscriber.wanted(self._shim.datastore):  # It ended meanwhile, elsewhere.
+                self._leave(subscriber)
         if cause:
             subscriber.failed(self._shim.datastore, cause)
 
-    def _join(self, subscriber: Subscriber, *, is_polled: bool) -> str:
+    def _join(
+        self, subscriber: Subscriber, wanted: Collection[Dependency], *, is_polled: bool
+    ) -> str:
         """Take *subscriber* in; why nobody polls for it, empty where somebody does."""
         now_us = self._now_us()
         if self._running and (self._thread is None or self._thread.is_alive()):
@@ -213,24 +210,18 @@ class Watcher:
             except NoThread as error:
                 return str(error)
             self._running = True
-        if subscriber not in self._subscribers:
-            self._subscribers[subscriber] = now_us
-            insort(self._joined, now_us)
+        self._subscribers.join(subscriber, wanted, now_us)
         return ""
 
     def unsubscribe(self, subscriber: Subscriber) -> None:
         """Stop polling for *subscriber*; without others the thread ends."""
         with self._lock:
             self._leave(subscriber)
-            if not self._subscribers:
-                self.wake.set()
 
-    def _leave(self, subscriber: Subscriber) -> int | None:
-        """Forget *subscriber*; when it joined, None where it did not wait."""
-        joined_us = self._subscribers.pop(subscriber, None)
-        if joined_us is not None:
-            del self._joined[bisect_left(self._joined, joined_us)]
-        return joined_us
+    def _leave(self, subscriber: Subscriber) -> None:
+        self._subscribers.leave(subscriber)
+        if not self._subscribers:
+            self.wake.set()
 
     def _now_us(self) -> int:
         return round(self.clock.monotonic() * 1e6)
@@ -274,50 +265,78 @@ class Watcher:
             self._using.release()
 
     def step(self) -> float | None:
-        """Poll once for everybody; seconds until the next poll, None when nobody waits."""
+        """Poll once; seconds until the next poll, None when nobody waits."""
         is_woken = self.wake.is_set()
         self.wake.clear()
-        subscribers = self._waiting()
-        if subscribers is None:
+        if not self._is_waited_for():
             self._rest()
             return None
-        datastore = self._shim.datastore
-        wanted = {found for each in subscribers for found in each.wanted(datastore)}
-        if not wanted:
-            return 0.0
         is_polled, self._is_polled = self._is_polled, False
-        if is_polled and not self._ends_pauses(wanted):  # That pause needs a poll of its own.
-            return self._pause_s(wanted)
-        polled_us, since_us = self._now_us(), self._polled_us
-        self._polled_us = None
+        if is_polled and not self._ends_pauses():  # That pause needs a poll of its own.
+            return self._pause_s()
+        polled_us, is_first = self._now_us(), not self._subscribers.unasked
+        if is_first:
+            self._since_us, self._polled_us = self._polled_us, None
+        with self._lock:
+            wanted = self._subscribers.asks()
+        if not wanted:  # The last one has left at this moment.
+            return 0.0
         try:
             with self._using:
                 observation = self._look(wanted, MOST_POLL_S)
         except Unreachable as error:
-            count("poll_failed", datastore)
-            for each in subscribers:
-                each.unreachable(datastore, why(error))
+            count("poll_failed", self._shim.datastore)
+            cause = why(error)
+            self._fail(lambda each: each.unreachable(self._shim.datastore, cause))
             return self._pacer.backoff_s()
         except Exception as error:  # noqa: BLE001 - whatever it is, nobody may hang on it
-            logger.warning("a poll of %r failed for good", datastore, exc_info=True)
-            for each in subscribers:
-                each.failed(datastore, f"{type(error).__name__}: {error}")
+            logger.warning("a poll of %r failed for good", self._shim.datastore, exc_info=True)
+            cause = f"{type(error).__name__}: {error}"
+            self._fail(lambda each: each.failed(self._shim.datastore, cause))
             return 0.0
         self._pacer.succeeded()
-        self._polled_us = polled_us
-        for each in subscribers:
-            each.take(datastore, observation)
+        if is_first:
+            self._polled_us = polled_us
+        ended = self._tell(observation)
         is_pushed = not is_woken and polled_us < self._due_us - PUSHED_US
-        self._learn(self._ended(subscribers), polled_us if is_pushed else since_us, polled_us)
-        return self._pause_s(wanted)
+        self._learn(ended, polled_us if is_pushed else self._since_us, polled_us)
+        return 0.0 if self._subscribers.unasked else self._pause_s()
 
-    def _ended(self, subscribers: Iterable[Subscriber]) -> list[int]:
-        """Forget those that wait no longer; when they joined."""
-        datastore = self._shim.datastore
+    def _is_waited_for(self) -> bool:
+        """Whether anybody waits; where nobody does, the watcher is at rest."""
+        now_s = self.clock.monotonic()
         with self._lock:
-            over = [each for each in subscribers if not each.wanted(datastore)]
-            left = [self._leave(each) for each in over]
-        return [each for each in left if each is not None]
+            while self._bounds and self._bounds[0][0] < now_s:
+                _, _, subscriber = heapq.heappop(self._bounds)
+                if not subscriber.wanted(self._shim.datastore):
+                    self._subscribers.leave(subscriber)
+            self._running = bool(self._subscribers)
+            if not self._running:
+                self._bounds.clear()
+                self.wake.close()
+            return self._running
+
+    def _fail(self, tell: Callable[[Subscriber], None]) -> None:
+        """Tell those who waited when the poll began that it showed nothing."""
+        self._polled_us = None
+        with self._lock:
+            waiting = self._subscribers.failed()
+        for each in waiting:
+            tell(each.subscriber)
+        self._settled(waiting)
+
+    def _tell(self, observation: Observation) -> list[int]:
+        """Tell whom a poll was for, or met; when those joined who wait no longer."""
+        with self._lock:
+            told = self._subscribers.shown(observation, self.clock.monotonic())
+        for each, left_s in told.whom.items():
+            each.subscriber.take(self._shim.datastore, told.observation, left_s)
+        return self._settled(told.whom)
+
+    def _settled(self, told: Iterable[Waiting]) -> list[int]:
+        """Forget those of *told* that wait no longer; when they joined."""
+        with self._lock:
+            return self._subscribers.settle(told, self._shim.datastore)
 
     def _learn(self, joined: Iterable[int], since_us: int | None, polled_us: int) -> None:
         """Remember one wait of those that a poll ended which one at *since_us* had not."""
@@ -328,36 +347,24 @@ class Watcher:
             joined_us = waits[len(waits) // 2]
             self._expectation.learn(since_us - joined_us, polled_us - joined_us)
 
-    def _pause_s(self, wanted: Iterable[Dependency]) -> float:
+    def _pause_s(self) -> float:
         """Seconds until the next poll, after one that left something to wait for."""
-        if self._ends_pauses(wanted):
+        if self._ends_pauses():
             self._due_us = self._now_us() + round(SLICE_S * 1e6)
             return SLICE_S
         with self._lock:
-            if not self._joined:
+            if not self._subscribers:
                 return 0.0
             now_us = self._now_us()
-            self._due_us = self._expectation.next_us(now_us, self._joined)
+            self._due_us = self._expectation.next_us(now_us, self._subscribers.joined)
         return (self._due_us - now_us) / 1e6
 
-    def _ends_pauses(self, wanted: Iterable[Dependency]) -> bool:
-        """Whether the server ends a pause once any of *wanted* may be visible."""
+    def _ends_pauses(self) -> bool:
+        """Whether the server ends a pause once anything that is waited for may be visible."""
         endpoint = self._endpoint
         if endpoint is None or not endpoint.blocks:
             return False
-        return endpoint.pushes_promises or not any(isinstance(each, Promise) for each in wanted)
-
-    def _waiting(self) -> tuple[Subscriber, ...] | None:
-        """Who still waits; None, and the watcher is at rest, when nobody does."""
-        datastore = self._shim.datastore
-        with self._lock:
-            for each in [each for each in self._subscribers if not each.wanted(datastore)]:
-                self._leave(each)
-            if self._subscribers:
-                return tuple(self._subscribers)
-            self._running = False
-            self.wake.close()
-            return None
+        return endpoint.pushes_promises or not self._subscribers.promised
 
     def _look(self, wanted: Collection[Dependency], timeout_s: float) -> Observation:
         """Poll once within *timeout_s*, after connecting if need be, which has its own limit.
@@ -438,7 +445,7 @@ class Watcher:
         """Fail whoever waits, end the thread and release the connection. Idempotent."""
         with self._lock:
             self._closed = True
-            left, self._subscribers, self._joined = self._subscribers, {}, []
+            left, self._subscribers = tuple(self._subscribers), Subscribers()
             thread, self._thread = self._thread, None
         self.wake.set()
         if (endpoint := self._endpoint) is not None:

@@ -21,11 +21,14 @@ from antipode._runtime import observers
 from antipode._runtime.call_site import caller
 from antipode._runtime.config import config
 from antipode._runtime.datastores import clients_without_names
+from antipode._runtime.ruled import NOT_OURS, rules_in_force, unmatched_rules
+from antipode._runtime.unnamed import url_of
 
 from .declared_roles import DeclaredRoles
 from .notes import Notes
 from .read_verdicts import JudgedReads
 from .records import UNWRITTEN, Records, encoded, members, named, write_text, writes_text
+from .shared_reads import SharedReads
 from .source_lines import Places, running_test
 from .staleness_check import Evidence
 
@@ -35,9 +38,11 @@ if TYPE_CHECKING:
 
     from antipode._lineage.lineage import Lineage
     from antipode._lineage.write_id import Dependency, WriteId
+    from antipode._runtime.datastores import Rule
     from antipode._runtime.observers import BarrierCall, Client, Request
 
-    from .source_lines import Place
+    from .shared_reads import Read
+    from .source_lines import Line, Place
 
 #: Seconds that the end of a process waits for servers that are being asked what they are.
 _ROLES_S = 1.0
@@ -61,6 +66,9 @@ class DryRun:
         self._roles = DeclaredRoles()
         #: Clients that no rule names, where they were made; None once that is written down.
         self._unnamed: dict[tuple[str, Place], tuple[Request | None, str, str | None] | None] = {}
+        #: The entries of rules that were written down, and as what; None before the first record.
+        self._rules: set[tuple[str, bool]] | None = None
+        self._shared = SharedReads(self._are_one, self._tell_of_shared)
         self._reads = JudgedReads(
             self._region, self._places, self._put, self._evidence, self._roles
         )
@@ -68,6 +76,7 @@ class DryRun:
     def opened(self, request: Request, *, incoming: bool) -> None:
         """A request begins."""
         self._evidence.over()
+        self._shared.opened(request)
         if self._unnamed:
             self._tell_of_forgotten()
         opened = "incoming" if incoming else "here"
@@ -89,7 +98,22 @@ class DryRun:
 
     def reads(self, request: Request, client: Client) -> None:
         """*client* is about to send a read."""
+        if client.reads_from == "replica":
+            self._shared.read(request, client.datastore)
         self._reads.judge(request, client)
+
+    def _are_one(self, one: Request, other: Request) -> bool:
+        return self._request(one) == self._request(other)
+
+    def _tell_of_shared(
+        self, request: Request, read: Read, started: Line | None, waits: Line | None
+    ) -> None:
+        """What came of *read* goes to another request, too, which waits for its task."""
+        said = [("started", started), ("awaited by another request", waits)]
+        found = [(what, self._places.of(line)) for what, line in said if line is not None]
+        detail = ", ".join(f"{what} at {place.file}:{place.line}" for what, place in found)
+        about = {"lint": "shared-read", "datastore": read.datastore, "detail": detail}
+        self._put("lint", request, self._places.of(read.line), members(about), test=running_test())
 
     def barrier(self, call: BarrierCall) -> None:
         """A barrier ends well, or would have: what it guards need not be waited for again."""
@@ -151,13 +175,13 @@ class DryRun:
             place = self._places.of((handler, handler.co_firstlineno))
             self._put("lint", request, place, members(about), test=running_test())
 
-    def sent(self, request: Request, to: str) -> None:
+    def sent(self, request: Request, to: str, destination: str = "") -> None:
         """*request* publishes a message."""
-        self._record("message", request, self.site(), members({"step": "sent", "to": to}))
+        self._record("message", request, self.site(), _message("sent", to, destination))
 
-    def handled(self, request: Request, to: str) -> None:
+    def handled(self, request: Request, to: str, destination: str = "") -> None:
         """*request* handles one."""
-        about = members({"step": "handled", "to": to})
+        about = _message("handled", to, destination)
         self._put("message", request, None, about, test=running_test())
 
     def called(self, request: Request, service: str) -> None:
@@ -185,6 +209,28 @@ class DryRun:
             said = f"{where}: add {entry} to ANTIPODE_DATASTORES, or -={url}"
             about = {"lint": "unnamed-client", "datastore": "", "detail": said}
             self._put("lint", request, place, members(about), test=test)
+
+    def matched(self, rule: Rule) -> None:
+        """A client was made that *rule* names; before the first record it is noted with that."""
+        if self._rules is not None and rule.datastore != NOT_OURS:
+            self._rule(rule, matched=True)
+
+    def _tell_of_rules(self) -> None:
+        """Write down the rules in force, and whether a client was made by each."""
+        without = unmatched_rules()
+        for rule in rules_in_force():
+            if rule.datastore != NOT_OURS:
+                self._rule(rule, matched=rule not in without)
+
+    def _rule(self, rule: Rule, *, matched: bool) -> None:
+        """Write down *rule*, once as what it is."""
+        entry = f"{rule.datastore}={url_of(rule.store, rule.places[0], rule.database)}"
+        with self._lock:
+            if self._records is None or self._rules is None or (entry, matched) in self._rules:
+                return
+            self._rules.add((entry, matched))
+        about = {"datastore": rule.datastore, "database": rule.database, "entry": entry}
+        self._records.put("rule", members({**about, "matched": matched}))
 
     def late(self) -> None:
         """``setup()`` was called while a request was handled."""
@@ -276,7 +322,11 @@ class DryRun:
             about = f'"site":{place.text},{about}'
         if test is not None:
             about = f'"test":{encoded(test)},{about}'
-        return self._records.put(kind, f'"request":{self._request(request)},{about}')
+        number = self._records.put(kind, f'"request":{self._request(request)},{about}')
+        if self._rules is None:
+            self._rules = set()
+            self._tell_of_rules()
+        return number
 
     def _request(self, request: Request | None) -> str:
         """The id of the request of *request*, as records have it."""
@@ -302,7 +352,10 @@ class DryRun:
 
     def close(self) -> None:
         """Stop observing, and close the file."""
+        self._shared.close()
         self._tell_of_forgotten()
+        if self._rules is not None:
+            self._tell_of_rules()
         self._evidence.close()
         self._roles.settle(_ROLES_S)
         if self._records is not None:
@@ -317,6 +370,11 @@ class DryRun:
         if (processes := sys.modules.get("multiprocessing.util")) is not None:
             # Its children exit without what atexit knows.
             processes.register_after_fork(self, _closed_at_the_end)
+
+
+def _message(step: str, to: str, destination: str) -> str:
+    known = {"destination": destination} if destination else {}
+    return members({"step": step, "to": to, **known})
 
 
 def _closed_at_the_end(observer: DryRun) -> None:

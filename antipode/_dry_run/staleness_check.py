@@ -175,7 +175,7 @@ class Look:
 
     def begin(self) -> None:
         """The read is over: what is polled from now on came after it."""
-        self._watcher.subscribe(self)
+        self._watcher.subscribe(self, until_s=self.since_s + BOUND_S)
 
     def stop(self) -> None:
         """Give up, with what is known."""
@@ -189,9 +189,9 @@ class Look:
             self._end(None)
         return () if self._over else tuple(self._left)
 
-    def take(self, datastore: str, observation: Observation) -> None:
+    def take(self, datastore: str, observation: Observation, left_s: float | None = None) -> None:
         """Take in what a poll showed; only the first says what the read can have shown."""
-        del datastore
+        del datastore, left_s
         outcomes = {w: observation.of(w) for w in self._left}
         statuses = {w: status for w, (status, _) in outcomes.items()}
         found = set(statuses.values())

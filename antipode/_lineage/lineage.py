@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from .write_id import Promise, PromiseName
 
-#: How the notes of a dry run begin (docs/spec/dry-run.md).
+#: How the notes of dry runs and of recorders of histories begin (docs/spec/dry-run.md).
 NOTE_KINDS = ("0g", "0h", "0m", "0r", "0v")
 
 #: Where a write lives: integers of one log share a slot, opaque versions have one each.

@@ -100,6 +100,8 @@ class BarrierResult:
             estimate it; None when none can.
         incomplete: what the lineage is known to miss, within the datastores asked for.
         incomplete_ok: whether the policy lets an incomplete lineage pass.
+        open_branches: how many branches of the request were running besides the one that asked:
+            what they write is not in its lineage, and was not waited for.
     """
 
     outcomes: tuple[Outcome, ...] = ()
@@ -107,6 +109,7 @@ class BarrierResult:
     eta_s: float | None = None
     incomplete: frozenset[Incomplete] = frozenset()
     incomplete_ok: bool = False
+    open_branches: int = 0
 
     @cached_property
     def unmet(self) -> tuple[Outcome, ...]:

@@ -1,6 +1,7 @@
 """From one request of a user to the next: what a session cookie says (docs/spec/sessions.md).
 
-Pure: no cookie is signed, read or set here.
+Or a session token, by which an event to another user's browser says it. Pure: nothing is signed,
+read or set here.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
 #: Most bytes of a cookie: its name, ``=``, the content, and the signature.
 MAX_COOKIE_BYTES = 1024
 #: Cookies of one name that are read of a request: those of other paths and domains are sent, too.
+#: Of tokens as many.
 MAX_COOKIES = 8
+#: The header in which a page sends the tokens of the events that it got.
+SESSION_HEADER = "antipode-session"
 _SECOND = re.compile(r"0|[1-9a-z][0-9a-z]{0,7}")
 _BETWEEN = "!"
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"?')
@@ -135,6 +139,12 @@ def values_of(headers: Iterable[str], name: str) -> list[str]:
             if sign and key.strip() == name:
                 found.append(value.strip().strip('"'))
     return found
+
+
+def tokens_of(headers: Iterable[str]) -> list[str]:
+    """The tokens in the *headers* of their name, in their order; a page may send none."""
+    tokens = (each.strip() for header in headers for each in header.split(","))
+    return [each for each in tokens if each]
 
 
 def caching(status: int, headers: Iterable[tuple[str, str]]) -> str | None:

@@ -13,6 +13,7 @@ from opentelemetry import context as otel_context
 from antipode._lineage.grammar import MEMBER
 
 from .context import KEY, scope_in
+from .scope import in_branch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -59,10 +60,12 @@ class OpenBranch:
         token = None
         if held is not None and scope_in() is not held:
             token = otel_context.attach(_context_of(held, self._handle))
+        within = in_branch.set(held is not None)
         del held  # The frames of an exception keep what they name.
         try:
             return function(*args, **kwargs)
         finally:
+            in_branch.reset(within)
             if token is not None:
                 otel_context.detach(token)
             self.finish()

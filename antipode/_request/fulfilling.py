@@ -5,19 +5,22 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from antipode._lineage.lineage import Lineage
 from antipode._lineage.write_id import Promise
 
 from .context import enter, leave, scope_in
-from .scope import Scope
+from .gaining import Gaining
+from .scope import stamped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from antipode._lineage.lineage import Lineage
     from antipode._lineage.write_id import WriteId
 
+    from .scope import Scope
 
-class Branch(Scope):
+
+class Branch(Gaining):
     """A scope that begins with what another one has, and ends by joining it."""
 
     def __init__(self, outer: Scope, promise: Promise) -> None:
@@ -42,20 +45,28 @@ class Branch(Scope):
             return
         self.end()
         self._joined = outer  # First: what is added from now on is handed on, or is in the parts.
-        lineage, _, deferred, attached, _ = self.parts()
-        outer.merge(lineage)
-        for sample in deferred:
+        _ = self.known  # What came and was not decoded yet.
+        outer.merge(self._gained)
+        if self.wrote and isinstance(outer, Gaining):
+            outer.wrote = True
+        for sample in self._samples:
             outer.defer(sample)
-        for key, each in attached.items():
+        for key, each in self.attached.items():
             outer.attach(key, each)
 
     def append(self, *writes: WriteId) -> Lineage:
         """Add *writes*, also where this scope has joined."""
-        return self._handed_on(super().append(*writes))
+        found = super().append(*writes)
+        if self._joined is not None:
+            self._joined.merge(Lineage(map(stamped, writes)))
+        return found
 
     def merge(self, lineage: Lineage) -> Lineage:
         """Add everything of *lineage*, also where this scope has joined."""
-        return self._handed_on(super().merge(lineage))
+        found = super().merge(lineage)
+        if self._joined is not None:
+            self._joined.merge(lineage)
+        return found
 
     def defer(self, sample: Callable[[], Lineage]) -> None:
         """Add what *sample* returns when it is read, also where this scope has joined."""
@@ -69,11 +80,6 @@ class Branch(Scope):
             super().later(sample)
         else:
             self._joined.later(sample)
-
-    def _handed_on(self, lineage: Lineage) -> Lineage:
-        if self._joined is not None:
-            self._joined.merge(lineage)
-        return lineage
 
 
 @contextmanager

@@ -104,22 +104,28 @@ def record_unlabelled(datastore: str) -> None:
         observer.unlabelled(held, datastore, None)
 
 
-def record_sent(datastore: str) -> None:
-    """Note, for a dry run, that the current request publishes a message into *datastore*."""
+def record_sent(datastore: str, destination: str = "") -> None:
+    """Note, for a dry run, that the current request publishes a message into *datastore*.
+
+    Args:
+        datastore: the broker's.
+        destination: its queue, topic or exchange; empty where that is not known.
+    """
     held = scope_in()
     if held is not None and (observer := observers.dry_run) is not None:
-        observer.sent(held, datastore)
+        observer.sent(held, datastore, destination)
 
 
-def record_handled(datastore: str) -> None:
+def record_handled(datastore: str, destination: str = "") -> None:
     """Note, for a dry run, that the current scope is of a message with a lineage.
 
     Args:
         datastore: from which it was consumed; empty where that is not known.
+        destination: to where it was published, as for :func:`record_sent`.
     """
     held = scope_in()
     if held is not None and (observer := observers.dry_run) is not None:
-        observer.handled(held, datastore)
+        observer.handled(held, datastore, destination)
 
 
 def lineage_not_read(datastore: str, what: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import threading
+from contextvars import ContextVar
 from dataclasses import replace
 from itertools import count as count_up
 from typing import TYPE_CHECKING, Protocol
@@ -56,6 +57,10 @@ _made = count_up(1)
 NOTHING = encode(_EMPTY)
 #: What stands for the lineage of a scope, for who takes the characters.
 SNAPSHOT = encode(Lineage(incomplete=[_SNAPSHOT]))
+#: Whether a branch began in this process: before, nobody asks how many run. No call sets it.
+BRANCHED = [False]
+#: Whether what runs here is a branch itself: one of those that are open.
+in_branch: ContextVar[bool] = ContextVar("antipode-in-branch", default=False)
 #: A text of version 1, as far as the alphabet shows: safe in a header, decodable or refused.
 _PLAIN = re.compile(r"1[A-Za-z0-9._~-]*")
 
@@ -240,8 +245,8 @@ class Scope:
                 self._take_in()
             if not self.stopped:
                 for write in writes:
-                    stamped = write if write.written_hour else _stamped(write)
-                    self._lineage = kept(self._lineage.append(stamped))
+                    entry = write if write.written_hour else stamped(write)
+                    self._lineage = kept(self._lineage.append(entry))
             found = self._lineage
         if self.answered:
             self._late(writes)
@@ -277,10 +282,21 @@ class Scope:
     def began(self) -> None:
         """A branch of the request begins: what leaves before it is over says so."""
         self._branches.append(None)
+        BRANCHED[0] = True
 
     def finished(self) -> None:
         """A branch of the request is over."""
         self._branches.pop()
+
+    @property
+    def open_branches(self) -> int:
+        """How many branches of the request run."""
+        return len(self._branches)
+
+    @property
+    def other_branches(self) -> int:
+        """The same besides the one that asks, if that is one."""
+        return max(len(self._branches) - in_branch.get(), 0)
 
     def forget(self, *promises: Promise) -> None:
         """Drop *promises*, of which nothing can be known any more."""
@@ -446,6 +462,6 @@ def _text(lineage: Lineage, settings: Config, notes: frozenset[str]) -> str:
     )
 
 
-def _stamped(write: WriteId) -> WriteId:
-    """*write*, which states no hour, with the current one, so that it can age."""
-    return replace(write, written_hour=SYSTEM_CLOCK.hour())
+def stamped(write: WriteId) -> WriteId:
+    """*write* with a written hour, so that it can age: where it states none, the current one."""
+    return write if write.written_hour else replace(write, written_hour=SYSTEM_CLOCK.hour())

@@ -10,6 +10,7 @@ from antipode._runtime.config import config
 from .context import scope_in
 from .lineage_text import encode_bounded, readable
 from .open_writes import OPEN, tell_of_unsent
+from .scope import BRANCHED
 
 
 def tell_of_stored(*, within: object = None) -> None:
@@ -32,7 +33,8 @@ def stored_text(
     """What to store with a value, or to put into a message, for *lineage*.
 
     Within ``max_lineage_bytes`` and ``egress``, as every lineage that leaves the process: what
-    does not fit, or may not leave, is marked as missing in the text.
+    does not fit, or may not leave, is marked as missing in the text. It says how many
+    branches of the current request still run.
 
     Args:
         lineage: what the value depends on.
@@ -49,6 +51,8 @@ def stored_text(
         tell_of_stored(within=within)
     if lineage.unknown:
         lineage = without_notes(lineage)
+    if BRANCHED[0] and (held := scope_in()) is not None:
+        lineage = lineage.branching(held.open_branches)
     settings, recorder = config(), observers.history
     text = encode_bounded(
         lineage,

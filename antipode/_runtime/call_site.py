@@ -71,6 +71,14 @@ def caller() -> FrameType:
         frame = outer
 
 
+def own_frame(inner: FrameType, outermost: FrameType | None) -> FrameType | None:
+    """The nearest frame from *inner* out to *outermost* that is surely the application's."""
+    frame: FrameType | None = inner
+    while frame is not None and _kind(frame) != _OWN:
+        frame = None if frame is outermost else frame.f_back
+    return frame
+
+
 def call_site() -> str:
     """``file:line`` of :func:`caller`."""
     frame = caller()

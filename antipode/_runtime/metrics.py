@@ -84,7 +84,7 @@ def log_seldom(
         if told_s is None and len(_told_s) >= _MOST_COUNTS:
             return
         _told_s[name, datastore] = now_s
-    logger.warning(message, *args, extra=attributes)
+    logger.warning(message, *map(_without_frames, args), extra=attributes)
 
 
 def log_once(name: str, datastore: str, site: object, message: str, *args: object) -> None:
@@ -94,7 +94,12 @@ def log_once(name: str, datastore: str, site: object, message: str, *args: objec
         if mark in _logged or len(_logged) >= _MOST_LOGGED:
             return
         _logged.add(mark)
-    logger.warning(message, *args)
+    logger.warning(message, *map(_without_frames, args))
+
+
+def _without_frames(argument: object) -> object:
+    """Handlers may keep a record; an error in it would keep each frame that it went through."""
+    return str(argument) if isinstance(argument, BaseException) else argument
 
 
 def _after_fork() -> None:

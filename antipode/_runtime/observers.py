@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from antipode._lineage.write_id import Dependency, WriteId
 
     from .clock import Clock
+    from .datastores import Rule
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R", bound="BarrierResult | None")
@@ -199,12 +200,12 @@ class Observer(Notes, Protocol):
         """*request* handles a message without a lineage; *handler* None: who calls now."""
         ...
 
-    def sent(self, request: Request, to: str) -> None:
-        """*request* publishes a message: a task, or into a datastore."""
+    def sent(self, request: Request, to: str, destination: str = "") -> None:
+        """*request* publishes a message: a task, or to a *destination* in a datastore."""
         ...
 
-    def handled(self, request: Request, to: str) -> None:
-        """*request* handles such a message; *to* is empty where that is not known."""
+    def handled(self, request: Request, to: str, destination: str = "") -> None:
+        """*request* handles such a message; each is empty where it is not known."""
         ...
 
     def called(self, request: Request, service: str) -> None:
@@ -213,6 +214,10 @@ class Observer(Notes, Protocol):
 
     def unnamed(self, where: str, entry: str, *, ruled: bool) -> None:
         """A client was made that no rule names; *entry* would, and rules are for its kind."""
+        ...
+
+    def matched(self, rule: Rule) -> None:
+        """A client was made that *rule* names."""
         ...
 
     def late(self) -> None:

@@ -254,6 +254,8 @@ class ProcessWide:
                 if rule.datastore != NOT_OURS:
                     take(rule)
                 matched(rule, peer)
+                if (observer := observers.dry_run) is not None:
+                    observer.matched(rule)
                 named(client)
                 return
             entry = url_of(self._store, found[0], database) if found else ""

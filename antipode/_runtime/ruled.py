@@ -22,8 +22,8 @@ _NO_PROMISES = frozenset({"s3"})
 _followed: dict[str, tuple[Rule, ...]] = {}
 #: The stores that rules name and of which no client is installed.
 _lacking: set[str] = set()
-#: The rules by which a client was instrumented.
-_matched: set[Rule] = set()
+#: Of the rules by which a client was instrumented the store, the name, the places and the database.
+_matched: set[tuple[str, str, tuple[Place, ...], str | None]] = set()
 #: The rules whose clients reached an address, of a store.
 _peers: dict[tuple[str, Place], tuple[Rule, ...]] = {}
 _MOST_PEERS = 1_000
@@ -37,10 +37,10 @@ def follow(store: str, given: tuple[Rule, ...] = ()) -> None:
 def unfollow(store: str) -> None:
     """Note that rules are for no client of *store* any more. Idempotent."""
     _followed.pop(store, None)
-    for rule in [each for each in _matched if each.store == store]:
-        _matched.discard(rule)
-    for known in [each for each in _peers if each[0] == store]:
-        _peers.pop(known, None)
+    for known in [each for each in _matched if each[0] == store]:
+        _matched.discard(known)
+    for peer in [each for each in _peers if each[0] == store]:
+        _peers.pop(peer, None)
 
 
 def rules_for(store: str) -> tuple[Rule, ...]:
@@ -62,7 +62,7 @@ def rules_in_force() -> Iterator[Rule]:
 
 def matched(rule: Rule, peer: Place | None) -> None:
     """Note that a client is instrumented by *rule*, and its server's address where it is known."""
-    _matched.add(rule)
+    _matched.add((rule.store, rule.datastore, rule.places, rule.database))
     if peer is not None and len(_peers) < _MOST_PEERS:
         known = _peers.get((rule.store, peer), ())
         if rule not in known:
@@ -109,8 +109,13 @@ def applied(store: str) -> bool:
 
 def unmatched_rules() -> list[Rule]:
     """The rules in force by which no client was instrumented yet."""
-    found = (each for each in rules_in_force() if each not in _matched)
-    return list(dict.fromkeys(each for each in found if each.datastore != NOT_OURS))
+    ours = (each for each in rules_in_force() if each.datastore != NOT_OURS)
+    found = (
+        each
+        for each in ours
+        if (each.store, each.datastore, each.places, each.database) not in _matched
+    )
+    return list(dict.fromkeys(found))
 
 
 def _named(datastore: str) -> list[Rule]:

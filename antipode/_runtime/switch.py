@@ -32,6 +32,8 @@ def is_set(text: str) -> bool:
     return word == "true"
 
 
+#: Whether clients send what costs less, where they know two ways to the same.
+flat = os.environ.get("ANTIPODE_FLAT", "").strip() != "0"
 #: Whether this process runs without the library.
 disabled = is_set(os.environ.get(VARIABLE, ""))
 
@@ -39,6 +41,14 @@ disabled = is_set(os.environ.get(VARIABLE, ""))
 def is_disabled() -> bool:
     """Whether this process runs without the library."""
     return disabled
+
+
+def takes_short_ways() -> bool:
+    """Whether clients send what costs less, where they know two ways to the same.
+
+    ``ANTIPODE_FLAT=0`` in the environment says no: for tests, and where a short way is suspected.
+    """
+    return flat
 
 
 def switchable(function: Callable[_Args, _Result]) -> Callable[_Args, _Result]:

@@ -155,6 +155,11 @@ COUNTERS: dict[str, Counter] = {
         "{read}",
         "Reads and barriers that cannot see what their request wrote in an open transaction",
     ),
+    "open_branches": Counter(
+        "antipode.barriers_with_open_branches",
+        "{barrier}",
+        "Barriers and checks of requests that had branches running, whose writes nobody waits for",
+    ),
     "sent_before_commit": Counter(
         "antipode.sent_before_commit",
         "{transaction}",

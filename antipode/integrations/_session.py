@@ -1,4 +1,4 @@
-"""The cookie that carries a lineage from one request of a user to the next, as servers use it."""
+"""What carries a lineage from one request of a user to the next: a cookie, and tokens of events."""
 
 from __future__ import annotations
 
@@ -14,16 +14,29 @@ from antipode._propagation.session import (
     content_of,
     living,
     parts_of,
+    tokens_of,
     values_of,
     worth_carrying,
 )
-from antipode.shim import SYSTEM_CLOCK, Clock, Scope, config, count, log_once, logger
+from antipode._runtime import switch
+from antipode.shim import (
+    SYSTEM_CLOCK,
+    Clock,
+    Scope,
+    config,
+    count,
+    log_once,
+    logger,
+    scope_in,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 #: With this a signature is of a session cookie, whatever else its key signs.
 SALT = "antipode.session"
+#: The same of a session token: nobody can make a cookie of one.
+EVENT_SALT = "antipode.session.token"
 _MAX_NAME = 64
 #: Of RFC 6265: what a name may have besides letters and digits.
 _TOKEN = frozenset("!#$%&'*+-.^_`|~")
@@ -59,12 +72,20 @@ class SessionCookie:
     """How the cookie is named and signed, and where browsers send it."""
 
     def __init__(
-        self, signer: Signer, *, name: str, path: str, domain: str | None, secure: bool | None
+        self,
+        signer: Signer,
+        tokens: Signer,
+        *,
+        name: str,
+        path: str,
+        domain: str | None,
+        secure: bool | None,
     ) -> None:
         """Name it.
 
         Args:
             signer: signs it.
+            tokens: signs tokens, with a salt of their own.
             name: of the cookie.
             path: below which browsers send it.
             domain: to whose subdomains they send it, too; None: to this host alone.
@@ -83,7 +104,7 @@ class SessionCookie:
                 msg = f"the {what} of a cookie cannot be {text!r}"
                 raise ConfigurationError(msg)
         self.name, self.path, self.domain, self.secure = name, path, domain, secure
-        self._signer = signer
+        self._signer, self._tokens = signer, tokens
         self._room = MAX_COOKIE_BYTES - len(name) - len("=") - len(signer.sign(""))
 
     def begin(
@@ -91,46 +112,53 @@ class SessionCookie:
         scope: Scope,
         headers: Iterable[str],
         *,
+        tokens: Iterable[str] = (),
         secure: bool = False,
         clock: Clock = SYSTEM_CLOCK,
     ) -> SessionRequest:
-        """Let *scope* start from what the Cookie *headers* of its request say as well.
+        """Let *scope* start from what the cookies and tokens of its request say as well.
 
         Args:
             scope: of the request.
-            headers: their values.
+            headers: the values of its Cookie headers.
+            tokens: those of its antipode-session headers.
             secure: whether the request came over TLS.
             clock: what ages go by.
         """
-        return SessionRequest(
-            self, scope, values_of(headers, self.name), secure=secure, clock=clock
-        )
-
-    def read(self, values: Sequence[str], clock: Clock) -> list[Part]:
-        """What is left of the cookies with *values*; the others are counted, and ignored."""
-        parts: list[Part] = []
-        max_age_s = config().session_max_age.total_seconds()
-        for value in values[:MAX_COOKIES]:
-            content = self._signer.unsign(value) if len(value) <= MAX_COOKIE_BYTES else None
-            if content is None:
-                _ignored("session_forged", "no key of this service has signed it")
-                continue
-            try:
-                read = parts_of(content, clock)
-            except LineageDecodeError as error:
-                _ignored("session_unreadable", error.code)
-                continue
-            found = living(read, now_s=int(clock.unix_s()), max_age_s=max_age_s)
-            if not found:
-                count("session_old")
-            parts += found
-        if len(values) > MAX_COOKIES:
-            _ignored("session_forged", f"it came with {MAX_COOKIES} others of its name")
-        return parts
+        values = values_of(headers, self.name)
+        cookies = _read("cookie", self._signer, values, clock)
+        came = [*cookies, *_read("token", self._tokens, tokens_of(tokens), clock)]
+        if came:
+            scope.start_from(Lineage().merge(*(part.lineage for part in came)))
+        return SessionRequest(self, scope, values, cookies, secure=secure, clock=clock)
 
     def write(self, parts: Iterable[Part]) -> str:
         """The signed value of a cookie that holds *parts*."""
         return self._signer.sign(content_of(parts, room=self._room, egress=config().egress))
+
+    def token(self, *, clock: Clock = SYSTEM_CLOCK) -> str:
+        """What the current request depends on by now, for an event to whoever's browser.
+
+        The page that gets the event sends it in the header ``antipode-session`` of its next
+        requests: those depend on it, for ``session_max_age``. It is signed, not hidden: ``egress``
+        says which datastores may be named (docs/spec/sessions.md, "The token").
+
+        Returns:
+            At most 1,024 characters, without spaces and commas; empty where there is nothing to
+            wait for. What is written later is not in it, nor what a transaction has written that is
+            not committed yet: that is counted (``sent_before_commit``).
+        """
+        scope = None if switch.disabled else scope_in()
+        if scope is None:
+            return ""
+        scope.leaves()
+        now_s, settings = int(clock.unix_s()), config()
+        known = worth_carrying(
+            scope.lineage, now_s=now_s, max_age_s=settings.session_max_age.total_seconds()
+        )
+        room = MAX_COOKIE_BYTES - len(self._tokens.sign(""))
+        content = content_of([Part(now_s, known)], room=room, egress=settings.egress)
+        return self._tokens.sign(content) if content else ""
 
 
 class SessionRequest:
@@ -143,18 +171,16 @@ class SessionRequest:
         cookie: SessionCookie,
         scope: Scope,
         values: Sequence[str],
+        parts: Sequence[Part],
         *,
         secure: bool,
         clock: Clock,
     ) -> None:
-        """Let *scope* start from what *values* say."""
+        """Note the *values* of the cookies that came, and the living *parts* of them."""
         self.cookie, self._scope, self._clock = cookie, scope, clock
         #: Whether browsers send the cookie over TLS alone.
         self.secure = secure if cookie.secure is None else cookie.secure
-        self._values = values
-        self._parts = cookie.read(values, clock) if values else []
-        if self._parts:
-            scope.start_from(Lineage().merge(*(part.lineage for part in self._parts)))
+        self._values, self._parts = values, parts
 
     def change(self, status: int, headers: Iterable[tuple[str, str]]) -> SessionChange | None:
         """What the response, which starts now, does to the cookie; None: nothing.
@@ -200,6 +226,29 @@ class SessionRequest:
         return "; ".join([*parts, "HttpOnly", "SameSite=Lax"])
 
 
-def _ignored(name: str, why: str) -> None:
+def _read(what: str, signer: Signer, values: Sequence[str], clock: Clock) -> list[Part]:
+    """What is left of cookies or tokens; the others are counted, and ignored."""
+    parts: list[Part] = []
+    for value in values[:MAX_COOKIES]:
+        content = signer.unsign(value) if len(value) <= MAX_COOKIE_BYTES else None
+        if content is None:
+            _ignored("session_forged", what, "no key of this service has signed it")
+            continue
+        try:
+            read = parts_of(content, clock)
+        except LineageDecodeError as error:
+            _ignored("session_unreadable", what, error.code)
+            continue
+        max_age_s = config().session_max_age.total_seconds()
+        found = living(read, now_s=int(clock.unix_s()), max_age_s=max_age_s)
+        if not found:
+            count("session_old")
+        parts += found
+    if len(values) > MAX_COOKIES:
+        _ignored("session_forged", what, f"it came with {MAX_COOKIES} others of its name")
+    return parts
+
+
+def _ignored(name: str, what: str, why: str) -> None:
     count(name)
-    log_once(name, "", why, "a session cookie is ignored: %s", why)
+    log_once(name, "", (what, why), "a session %s is ignored: %s", what, why)

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError
+from antipode._propagation.session import SESSION_HEADER
 from antipode._request.context import scope_in
 from antipode._runtime.adoption import AROUND
 from antipode._runtime.metrics import logger
@@ -113,8 +114,12 @@ class _Middleware:
         incoming = _begin(request)
         session_request = None
         if self.session is not None:
-            cookies = request.headers.getall("Cookie", ())
-            session_request = self.session.begin(incoming.scope, cookies, secure=request.secure)
+            cookies, tokens = (
+                request.headers.getall(name, ()) for name in ("Cookie", SESSION_HEADER)
+            )
+            session_request = self.session.begin(
+                incoming.scope, cookies, tokens=tokens, secure=request.secure
+            )
         request[_ANSWER] = _Answer(incoming, session_request)
         leave = True
         try:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
 
+from antipode._propagation.session import SESSION_HEADER
 from antipode._request.context import scope_in
 from antipode._runtime import switch
 from antipode._runtime.adoption import AROUND
@@ -58,6 +59,7 @@ _SENT = SENT_HEADER.encode()
 _MEMBER = MEMBER.encode()
 _ANSWER = RESPONSE_HEADER.encode()
 _LENGTH = len(_ANSWER)
+_TOKEN = SESSION_HEADER.encode("ascii")
 _FIRST_FINAL_STATUS = 200
 
 
@@ -76,9 +78,13 @@ def begin(scope: AsgiScope) -> Incoming:
 
 
 def _session_request(scope: AsgiScope, request: Incoming, session: SessionCookie) -> SessionRequest:
-    """The session request of the user whose browser sent the cookies of *scope*."""
-    cookies = [value.decode("latin-1") for name, value in scope["headers"] if name == b"cookie"]
-    return session.begin(request.scope, cookies, secure=scope.get("scheme") in ("https", "wss"))
+    """The session request of the user whose browser sent the cookies and tokens of *scope*."""
+    cookies, tokens = (
+        [value.decode("latin-1") for name, value in scope["headers"] if name == wanted]
+        for wanted in (b"cookie", _TOKEN)
+    )
+    secure = scope.get("scheme") in ("https", "wss")
+    return session.begin(request.scope, cookies, tokens=tokens, secure=secure)
 
 
 def _with_cookie(message: Message, session_request: SessionRequest) -> Message:

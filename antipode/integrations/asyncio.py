@@ -14,6 +14,7 @@ from weakref import WeakSet
 
 from antipode._request.background import OpenBranch
 from antipode._request.context import scope_in
+from antipode._request.scope import in_branch
 from antipode._runtime.switch import switchable
 
 from ._method import Method
@@ -148,11 +149,14 @@ def _counted(make: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     if held is None or _serves(args[-1] if args else kwargs.get("coro")):
         return make(*args, **kwargs)
     opened = OpenBranch(held)  # Before: an eager task runs while it is made.
+    within = in_branch.set(True)  # The task's context is a copy of this one.
     try:
         task = make(*args, **kwargs)
     except BaseException:
         opened.finish()
         raise
+    finally:
+        in_branch.reset(within)
     if task.done():
         opened.finish()
     else:

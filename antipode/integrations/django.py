@@ -20,7 +20,7 @@ from antipode.propagation import RESPONSE_HEADER
 
 from . import asgi, wsgi
 from ._incoming import propagating
-from ._session import SALT, SessionCookie
+from ._session import EVENT_SALT, SALT, SessionCookie
 from .wsgi import Body
 
 if TYPE_CHECKING:
@@ -118,31 +118,46 @@ class AntipodeSessionMiddleware(AntipodeMiddleware):
     def __init__(self, get_response: Callable[[Any], Any]) -> None:
         """Wrap what comes after it in the list."""
         super().__init__(get_response)
+        self._session = self._of_the_site()
+
+    @classmethod
+    def _of_the_site(cls) -> SessionCookie:
         from django.conf import settings
 
-        self._session = SessionCookie(
-            _DjangoSigner(),
-            name=self.cookie,
+        return SessionCookie(
+            _DjangoSigner(SALT),
+            _DjangoSigner(EVENT_SALT),
+            name=cls.cookie,
             path=settings.SESSION_COOKIE_PATH,
             domain=settings.SESSION_COOKIE_DOMAIN,
             secure=settings.SESSION_COOKIE_SECURE or None,
         )
 
+    @classmethod
+    def token(cls) -> str:
+        """What the current request depends on, for an event to whoever's browser.
+
+        As ``antipode.integrations.session.Session.token`` gives it, signed as the cookie is.
+        """
+        return cls._of_the_site().token()
+
     def _session_request(self, request: Any) -> SessionRequest | None:  # noqa: ANN401 - Django's request
         scope = None if switch.disabled else scope_in()
         if scope is None:
             return None
-        headers = [request.META.get("HTTP_COOKIE", "")]
-        return self._session.begin(scope, headers, secure=request.is_secure())
+        cookies, tokens = (
+            [request.META.get(name, "")] for name in ("HTTP_COOKIE", "HTTP_ANTIPODE_SESSION")
+        )
+        return self._session.begin(scope, cookies, tokens=tokens, secure=request.is_secure())
 
 
 class _DjangoSigner:
     """Signs with the site's secret."""
 
-    def __init__(self) -> None:
+    def __init__(self, salt: str) -> None:
         from django.core.signing import Signer
 
-        self._signer: Any = Signer(salt=SALT)
+        self._signer: Any = Signer(salt=salt)
 
     def sign(self, content: str) -> str:
         return str(self._signer.sign(content))

@@ -4,6 +4,10 @@
 
 The response says in a signed cookie what its request wrote, and for a minute the requests of that
 browser depend on it. Django's middleware signs cookies itself: `antipode.integrations.django`.
+
+An event to other users' browsers takes a token along, which their pages send back:
+
+    await websocket.send_json({"changed": 7, "antipode": session.token()})
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ import hashlib
 
 from antipode import ConfigurationError
 
-from ._session import SALT, SessionCookie, Signer
+from ._session import EVENT_SALT, SALT, SessionCookie, Signer
 
 try:
     import itsdangerous
@@ -31,7 +35,7 @@ _MIN_KEY = 16
 
 
 class Session(SessionCookie):
-    """A session cookie that itsdangerous signs. Give it to a middleware as ``session=``."""
+    """A session cookie, and tokens, that itsdangerous signs: a middleware's ``session=``."""
 
     def __init__(
         self,
@@ -58,12 +62,12 @@ class Session(SessionCookie):
         Raises:
             ConfigurationError: a key is too short, or a browser would not take the cookie.
         """
-        signer = signer_of(key, *older)
-        super().__init__(signer, name=cookie, path=path, domain=domain, secure=secure)
+        signer, tokens = (signer_of(key, *older, salt=salt) for salt in (SALT, EVENT_SALT))
+        super().__init__(signer, tokens, name=cookie, path=path, domain=domain, secure=secure)
 
 
-def signer_of(key: str, *older: str) -> Signer:
-    """What signs with *key*, and believes *older* ones, too.
+def signer_of(key: str, *older: str, salt: str = SALT) -> Signer:
+    """What signs with *key* for the use of *salt*, and believes *older* ones, too.
 
     Raises:
         ConfigurationError: a key is too short.
@@ -72,15 +76,15 @@ def signer_of(key: str, *older: str) -> Signer:
         if not isinstance(each, str) or len(each) < _MIN_KEY:
             msg = f"a key of a session is a secret of at least {_MIN_KEY} characters"
             raise ConfigurationError(msg)
-    return _ItsDangerous([*reversed(older), key])
+    return _ItsDangerous([*reversed(older), key], salt)
 
 
 class _ItsDangerous:
     """Signs with the last of some keys."""
 
-    def __init__(self, keys: list[str]) -> None:
+    def __init__(self, keys: list[str], salt: str) -> None:
         self._signer = itsdangerous.Signer(
-            keys, salt=SALT, key_derivation="hmac", digest_method=hashlib.sha256
+            keys, salt=salt, key_derivation="hmac", digest_method=hashlib.sha256
         )
 
     def sign(self, content: str) -> str:

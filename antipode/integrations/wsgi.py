@@ -63,9 +63,10 @@ def begin(environ: Environ) -> Incoming:
 
 
 def _session_request(environ: Environ, request: Incoming, session: SessionCookie) -> SessionRequest:
-    """The session request of the user whose browser sent the cookies of *environ*."""
+    """The session request of the user whose browser sent the cookies and tokens of *environ*."""
+    cookies, tokens = ([environ.get(name, "")] for name in ("HTTP_COOKIE", "HTTP_ANTIPODE_SESSION"))
     secure = environ.get("wsgi.url_scheme") == "https"
-    return session.begin(request.scope, [environ.get("HTTP_COOKIE", "")], secure=secure)
+    return session.begin(request.scope, cookies, tokens=tokens, secure=secure)
 
 
 def _with_cookie(status: str, headers: Headers, session_request: SessionRequest) -> Headers:

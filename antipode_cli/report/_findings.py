@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import defaultdict
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ._advice import Advisor
-from ._joined import unhandled, untaken
+from ._joined import two_names, unhandled, untaken
 from ._model import Cost, Finding, LintFinding, Occurrence, Place, ReadGroup, Report
 
 if TYPE_CHECKING:
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 
 #: Most of the distinct details of a lint that are kept.
 _DETAILS = 5
-#: The shortest name of a log that no other store has by chance.
-_UNIQUE = 16
 #: Where an environment keeps the packages that are installed in it.
 _PACKAGES = re.compile(r".*[/\\](?:site|dist)-packages[/\\]", re.DOTALL)
 _Key = tuple[str, str, str, str, str]
@@ -208,7 +205,7 @@ class _Writes:
 
 def _lints(records: Records, baseline: frozenset[str]) -> tuple[LintFinding, ...]:
     grouped: defaultdict[tuple[str, str, str, str], list[Record]] = defaultdict(list)
-    for line in (*records.lines, *_two_names(records), *unhandled(records), *untaken(records)):
+    for line in (*records.lines, *two_names(records), *unhandled(records), *untaken(records)):
         if line.kind == "lint":
             key = line.lint, line.datastore, line.site.file, line.site.function
             grouped[key].append(line)
@@ -231,23 +228,6 @@ def _lints(records: Records, baseline: frozenset[str]) -> tuple[LintFinding, ...
         )
     lints.sort(key=lambda one: (one.place.file, one.place.line, one.lint, one.id))
     return tuple(lints)
-
-
-def _two_names(records: Records) -> Iterable[Record]:
-    """A lint for each datastore of a log that has several, at its last write.
-
-    Of logs whose names are unique: MariaDB numbers its domains, and so do others.
-    """
-    writes: defaultdict[str, dict[str, Record]] = defaultdict(dict)
-    for line in records.lines:
-        if line.kind == "write" and len(line.writes[0].log) >= _UNIQUE:
-            writes[line.writes[0].log][line.writes[0].datastore] = line
-    for names in writes.values():
-        for name, line in names.items() if len(names) > 1 else ():
-            others = ", ".join(sorted(set(names) - {name}))
-            yield replace(
-                line, kind="lint", lint="two-names", datastore=name, detail=f"also {others}"
-            )
 
 
 def _lines(lines: Iterable[Record]) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from ._html_style import STYLE
 from ._html_timeline import timeline
 from ._html_waits import waits
 from ._model import Finding, LintFinding, ReadGroup
-from ._text import AUTOMATIC, LINTS, choice, cost, few, not_judged, notes, plural, summary
+from ._text import AUTOMATIC, LINTS, choice, cost, few, not_judged, notes, plural, rules, summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -61,11 +61,12 @@ def html_text(report: Report) -> str:
 
 
 def _choice(report: Report) -> str:
-    if not (report.new or report.held):
-        return ""
-    chosen = f"Choose: {escape(choice(report))}; " if report.new else ""
-    said = "; ".join(each for each in (AUTOMATIC, not_judged(report)) if each)
-    return f"<p>{chosen}{escape(said)}.</p>\n"
+    said = [*rules(report)]
+    if report.new or report.held:
+        chosen = f"Choose: {choice(report)}" if report.new else ""
+        said = [chosen, AUTOMATIC, not_judged(report), *said]
+    told = "; ".join(filter(None, said))
+    return f"<p>{escape(told)}.</p>\n" if told else ""
 
 
 def badge(text: str, style: str = "") -> str:

@@ -35,6 +35,8 @@ def report_object(report: Report) -> dict[str, Any]:
         "automatic_reads": [_held(one) for one in report.held],
         "datastores_unread": list(report.unread),
         "datastores_missing": list(report.missing),
+        "rules_without_clients": list(report.rules_without_clients),
+        "unclear_names": list(report.unclear_names),
         "lints": [_lint(report, one) for one in report.lints],
         "baseline_gone": list(report.gone),
         "comments_without_reason": list(report.unreasoned),

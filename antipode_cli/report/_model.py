@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from ._joined import OneLog, rules_without_clients
+
 if TYPE_CHECKING:
     from ._records import Entry, Record, Records, Site
 
@@ -232,6 +234,16 @@ class Report:
         lines = self.records.lines
         written = {line.writes[0].datastore for line in lines if line.kind == "write"}
         return tuple(sorted(written - self._judged))
+
+    @property
+    def rules_without_clients(self) -> tuple[str, ...]:
+        """The entries of rules by which no recorded process made a client, where that is known."""
+        return rules_without_clients(self.records)
+
+    @property
+    def unclear_names(self) -> tuple[str, ...]:
+        """Names of one log of which nothing says whether they are one store."""
+        return OneLog(self.records).unclear
 
     @property
     def missing(self) -> tuple[str, ...]:

@@ -83,6 +83,10 @@ class Record:
         reads: how many reads in a row a ``read`` is about.
         step: of a ``message``: whether it was ``sent`` or ``handled``.
         to: of a ``message`` the task or the datastore, of a ``call`` the service.
+        destination: of a ``message`` in a datastore, its queue, topic or exchange.
+        entry: of a ``rule``, without its options.
+        matched: of a ``rule``: whether its process made a client by it.
+        database: of a ``rule``; None for all that are at its address.
     """
 
     kind: str
@@ -106,6 +110,10 @@ class Record:
     detail: str = ""
     step: str = ""
     to: str = ""
+    destination: str = ""
+    entry: str = ""
+    matched: bool = False
+    database: str | None = None
 
     @property
     def order(self) -> tuple[float, str, int]:
@@ -275,8 +283,14 @@ def _rest(kind: str, data: dict[str, Any]) -> dict[str, Any]:
             "datastore": _optional(data.get("datastore")) or "",
             "detail": _optional(data.get("detail")) or "",
         }
-    texts = {"message": ("step", "to"), "call": ("to",)}.get(kind, ())
-    return {name: _text(data[name]) for name in texts}
+    texts = {"message": ("step", "to"), "call": ("to",), "rule": ("datastore", "entry")}
+    found: dict[str, Any] = {name: _text(data[name]) for name in texts.get(kind, ())}
+    if kind == "rule":
+        found["matched"] = _boolean(data["matched"])
+        found["database"] = _optional(data["database"])
+    if kind == "message":
+        found["destination"] = _optional(data.get("destination")) or ""
+    return found
 
 
 def _entries(kind: str, data: dict[str, Any]) -> tuple[Entry, ...]:
@@ -317,6 +331,13 @@ def _count(value: object) -> int:
         msg = f"{value!r} is no number of reads"
         raise ValueError(msg)
     return count
+
+
+def _boolean(value: object) -> bool:
+    if not isinstance(value, bool):
+        msg = f"{value!r} is neither true nor false"
+        raise TypeError(msg)
+    return value
 
 
 def _optional(value: object) -> str | None:

@@ -46,7 +46,7 @@ def text_lines(report: Report) -> Iterator[Line]:
         chosen = choice(report) if report.new else ""
         yield from _rows(("choice", chosen), ("", AUTOMATIC))
         yield ()
-    if said := not_judged(report):
+    for said in filter(None, (not_judged(report), *rules(report))):
         yield (Span(said, "dim"),)
     unseen = [f"{datastore}: {NOTHING_JUDGED}" for datastore in report.missing]
     unseen += [NOTHING_SEEN] if report.unseen else []
@@ -140,6 +140,8 @@ LINTS = {
     "does not hold the reads of the other. Give it one name in the rules of all services",
     "unnamed-client": "a client that no rule names: what it writes is in no lineage, and its reads "
     "wait for nothing",
+    "shared-read": "read in the scope of one request for others, too, so it waits for nothing that "
+    "these depend on: make what they share one of antipode.together(), or instrument its loader",
     "unknown-lineage": "read a value whose stored lineage is absent, foreign or unreadable",
 }
 
@@ -160,6 +162,20 @@ def not_judged(report: Report) -> str:
         "recorded whose request depends on that: reads outside of a scope, and by clients that "
         "are not instrumented, are not recorded, and automatic barriers do not hold them either)"
     )
+
+
+def rules(report: Report) -> Iterator[str]:
+    """Which rules have found no client, and which names may be of one store, as records show."""
+    if unused := report.rules_without_clients:
+        yield (
+            f"rules without a client: {few(unused, most=10)} (no recorded process made one by "
+            "them: their address is wrong, or who uses it is not recorded)"
+        )
+    if unclear := report.unclear_names:
+        yield (
+            f"names of one log: {few([f'({each})' for each in unclear], most=10)} (databases "
+            "of one server have one; if they are one store, give it one name in all services)"
+        )
 
 
 #: What is said of a datastore that is required.

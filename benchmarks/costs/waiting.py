@@ -1,4 +1,7 @@
-"""``python -m benchmarks.costs waiting``: polls and lateness of each pace that was compared."""
+"""``python -m benchmarks.costs waiting``: what waiting costs.
+
+Polls and lateness of each pace that was compared, simulated; and many that wait at once, measured.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks._markdown import table
 
+from ._many import Many, cost_of
 from ._paces import (
     PACES,
     Found,
@@ -30,6 +34,8 @@ if TYPE_CHECKING:
 #: Waits of one row, and those at its beginning of which nothing is learned yet.
 COUNT, UNLEARNED = 600, 30
 PER_S, SECONDS = 20, 30
+#: How many wait at once.
+CROWDS = (10, 1_000, 10_000)
 LEARNED_MS = (5, 20, 50, 100, 150, 200, 250, 300)
 
 
@@ -96,15 +102,18 @@ def measured() -> dict[str, dict[str, dict[str, Found]]]:
 def run(path: Path | None) -> None:
     """Print the tables, and write the figures to *path*."""
     found = measured()
+    many = [cost_of(waiting) for waiting in CROWDS]
     print(rendered(found))
+    print(crowded(many))
     if path is not None:
-        figures = {
+        figures: dict[str, object] = {
             pace: {
                 kind: {row: asdict(each) for row, each in rows.items()}
                 for kind, rows in kinds.items()
             }
             for pace, kinds in found.items()
         }
+        figures["many"] = [asdict(each) for each in many]
         path.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
@@ -128,6 +137,24 @@ def rendered(found: dict[str, dict[str, dict[str, Found]]]) -> str:
         ]
         parts.append(f"{title}\n\n{table((kind, *paces), rows)}\n")
     return "\n".join(parts)
+
+
+def crowded(many: Sequence[Many]) -> str:
+    """The table of many that wait at one log."""
+    title = "Many wait at one log, each for a position of its own; a poll of which one is met"
+    head = ("waiting", "Python calls", "poll, us", "join, us", "KiB each", "threads")
+    rows = [
+        (
+            f"{each.waiting:,}",
+            str(each.calls),
+            f"{each.poll_us:.0f}",
+            f"{each.join_us:.0f}",
+            f"{each.bytes_each / 1024:.1f}",
+            str(each.threads),
+        )
+        for each in many
+    ]
+    return f"{title}\n\n{table(head, rows)}\n"
 
 
 def _cell(kind: str, found: Found) -> str:

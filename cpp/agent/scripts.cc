@@ -1,6 +1,8 @@
 #include "scripts.h"
 
 #include <algorithm>
+#include <exception>
+#include <memory>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -11,6 +13,7 @@
 #include "barrier/automatic.h"
 #include "barrier/call.h"
 #include "barrier/floor.h"
+#include "barrier/future_call.h"
 #include "barrier/registry.h"
 #include "barrier_json.h"
 #include "settings_json.h"
@@ -37,19 +40,8 @@ class VirtualBarrier {
   }
 
  private:
-  template <typename Does>
-  void Guarded(Does does) {
-    try {
-      does();
-    } catch (const UnmetError& error) {
-      Fail(error.code(), error.result());
-    } catch (const AntipodeError& error) {
-      Fail(error.code(), std::nullopt);
-    }
-  }
-
   void Begin(const Json& found) {
-    Guarded([&] {
+    try {
       BarrierOptions options = json::BarrierOptionsOf(found.value("options", Json::object()));
       options.timeout = Seconds(found.at("timeout_s").get<double>());
       const Json& lineage = found.at("lineage");
@@ -59,27 +51,19 @@ class VirtualBarrier {
         options.lineage = ReceivedNow(lineage.get<std::string>(), options.mode);
       }
       if (check_) options.raise_unmet = false;
-      call_.emplace(options, clock_);
+      const Purpose purpose = check_ ? Purpose::kCheck : Purpose::kBarrier;
       if (!refresh_) {
-        call_->MakeWaiter([] {}, false)->Recall();
-        Finish();
+        Call call(options, clock_, purpose);
+        call.MakeWaiter([] {})->Recall();
+        End(call.Conclude());
         return;
       }
-      comparison_ = call_->Compare();
-      if (!comparison_) {
-        AskFences();
-        return;
-      }
-      const double timeout_s = std::min(call_->LeftS(), kLookS);
-      Await([this](auto notify) { return std::make_shared<Waiter>(comparison_->wait(), notify, clock_, true); },
-            timeout_s,
-            [this] {
-              Guarded([this] {
-                call_->Compared(*comparison_);
-                AskFences();
-              });
-            });
-    });
+      call_ = std::make_shared<FutureCall>(options, clock_, purpose,
+                                           [this](const FutureCall::Ending& ending) { End(ending); });
+      call_->Begin(clock_);
+    } catch (const AntipodeError&) {
+      End(std::current_exception());
+    }
   }
 
   /// What a text says, as of the virtual moment.
@@ -89,84 +73,33 @@ class VirtualBarrier {
     return Lineage::Deserialize(text).Received(clock_.Hour(), static_cast<std::uint64_t>(latest_s));
   }
 
-  void AskFences() {
-    if (call_->plan().fenced.empty()) {
-      AwaitAll();
-      return;
-    }
-    fences_ = call_->AskFences();
-    const auto go_on = [this] {
-      if (fenced_ || cancelled_) return;
-      fenced_ = true;
-      call_->RaiseFences(fences_);
-      AwaitAll();
-    };
-    clock_.At(clock_.Now() + call_->FenceS(), go_on);
-    for (const auto& [name, fence] : fences_) {
-      fence->OnDone([this, go_on] {
-        for (const auto& [other, each] : fences_) {
-          if (!each->Done()) return;
-        }
-        clock_.At(clock_.Now(), go_on);
-      });
-    }
-  }
-
-  void AwaitAll() {
-    Await([this](auto notify) { return call_->MakeWaiter(notify, check_); }, call_->LeftS(), [this] { Finish(); });
-  }
-
-  /// Calls `then` when the waiter that `make` makes is finished, or after so many seconds.
-  template <typename Make>
-  void Await(Make make, double timeout_s, std::function<void()> then) {
-    const int nth = ++waits_;
-    const auto finish = [this, nth, then = std::move(then)] {
-      if (nth != waits_) return;
-      ++waits_;
-      waiter_->Cancel();
-      if (!cancelled_) then();
-    };
-    const auto waiter = make([this, finish] { clock_.At(clock_.Now(), finish); });
-    waiter_ = waiter;
-    waiter->Recall();
-    if (waiter->Finished()) {
-      finish();
-      return;
-    }
-    waiter->Subscribe();
-    clock_.At(clock_.Now() + timeout_s, finish);
-  }
-
   void Cancel() {
     if (finished_s_) return;
-    cancelled_ = true;
     code_ = "cancelled";
     finished_s_ = clock_.Now();
-    for (const auto& [name, fence] : fences_) fence->Cancel();
-    if (waiter_) waiter_->Cancel();
+    if (call_) call_->Cancel();
   }
 
-  void Finish() {
+  void End(const FutureCall::Ending& ending) {
     finished_s_ = clock_.Now();
-    Guarded([this] { result_ = call_->Conclude(); });
-  }
-
-  void Fail(const std::string& code, std::optional<BarrierResult> result) {
-    code_ = code;
-    finished_s_ = clock_.Now();
-    result_ = std::move(result);
+    if (const auto* result = std::get_if<BarrierResult>(&ending)) {
+      result_ = *result;
+      return;
+    }
+    try {
+      std::rethrow_exception(std::get<std::exception_ptr>(ending));
+    } catch (const UnmetError& error) {
+      code_ = error.code();
+      result_ = error.result();
+    } catch (const AntipodeError& error) {
+      code_ = error.code();
+    }
   }
 
   VirtualClock& clock_;
   bool check_;
   bool refresh_;
-  std::optional<Call> call_;
-  std::unique_ptr<Comparison> comparison_;
-  std::shared_ptr<Waiter> waiter_;
-  Fences fences_;
-  int waits_ = 0;
-  bool fenced_ = false;
-  bool cancelled_ = false;
+  std::shared_ptr<FutureCall> call_;
   std::string code_;
   std::optional<double> finished_s_;
   std::optional<BarrierResult> result_;
@@ -197,8 +130,10 @@ class VirtualRead final : public Stepper, public std::enable_shared_from_this<Vi
   void Start() {
     Guarded([this] { floor_ = CurrentFloor(*store_, true, nullptr, stale_); });
     if (!floor_ || Passes()) return Finish();
-    if (options_.unasked)
-      return clock_.At(clock_.Now() + floor_->PollS(), [read = shared_from_this()] { read->GiveUp(); });
+    if (options_.unasked) {
+      clock_.At(clock_.Now() + floor_->PollS(), [read = shared_from_this()] { read->GiveUp(); });
+      return;
+    }
     held_.emplace(floor_, options_.watched ? registry::SharedWatcher(*store_) : nullptr);
     clock_.Spawn(shared_from_this());
   }

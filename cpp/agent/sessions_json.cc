@@ -23,8 +23,10 @@ class Shown final : public SessionSigner {
     const std::string start = "antipode=";
     signature_ = "." + std::string(kCookieBytes - start.size() - room - 1, 's');
   }
-  [[nodiscard]] std::string Sign(std::string_view content) const override { return std::string(content) + signature_; }
-  [[nodiscard]] std::optional<std::string> Unsign(std::string_view value) const override {
+  [[nodiscard]] std::string Sign(SessionUse /*use*/, std::string_view content) const override {
+    return std::string(content) + signature_;
+  }
+  [[nodiscard]] std::optional<std::string> Unsign(SessionUse /*use*/, std::string_view value) const override {
     if (!text::EndsWith(value, signature_)) return std::nullopt;
     return std::string(value.substr(0, value.size() - signature_.size()));
   }
@@ -63,19 +65,26 @@ std::map<std::string, std::uint64_t> Counts() {
   return counts;
 }
 
+std::string ValueOf(const Json& content, const Shown& signer, SessionUse use) {
+  return content.is_null() ? "forged" : signer.Sign(use, content.get<std::string>());
+}
+
 Headers RequestOf(const Json& request, const Shown& signer) {
   Headers headers;
   for (const Json& each : request.value("headers", Json::array())) headers.emplace_back(each[0], each[1]);
   std::string cookies;
   for (const Json& content : request.value("cookies", Json::array())) {
     if (!cookies.empty()) cookies += "; ";
-    cookies += "antipode=" + (content.is_null() ? "forged" : signer.Sign(content.get<std::string>()));
+    cookies += "antipode=" + ValueOf(content, signer, SessionUse::kCookie);
   }
   for (const Json& pair : request.value("pairs", Json::array())) {
     if (!cookies.empty()) cookies += "; ";
     cookies += pair.get<std::string>();
   }
   if (!cookies.empty()) headers.emplace_back("cookie", cookies);
+  for (const Json& content : request.value("tokens", Json::array())) {
+    headers.emplace_back("Antipode-Session", ValueOf(content, signer, SessionUse::kToken));
+  }
   return headers;
 }
 
@@ -100,7 +109,7 @@ Json Visited(const SessionCookie& cookie, const Shown& signer, const Json& reque
   Headers answer;
   for (const Json& each : request.value("answer", Json::array())) answer.emplace_back(each[0], each[1]);
   if (const auto change = session_request.Change(request.value("status", 200), answer)) {
-    value["content"] = change->value.empty() ? "" : signer.Unsign(change->value).value();
+    value["content"] = change->value.empty() ? "" : signer.Unsign(SessionUse::kCookie, change->value).value();
     value["cache_control"] = change->cache_control;
     value["lasts"] = change->set_cookie.find("Max-Age=0;") == std::string::npos;
   }
@@ -110,6 +119,8 @@ Json Visited(const SessionCookie& cookie, const Shown& signer, const Json& reque
     const std::uint64_t more = count - (earlier == before.end() ? 0 : earlier->second);
     if (more > 0) value["counts"][name] = more;
   }
+  const std::string token = cookie.Token(*scope, clock);
+  value["token"] = token.empty() ? "" : signer.Unsign(SessionUse::kToken, token).value();
   return value;
 }
 
@@ -126,8 +137,9 @@ Json Sessions(const Json& given) {
 #ifdef ANTIPODE_SESSION_KEYS
 Json SessionSignature(const Json& given) {
   const auto signer = SessionKeys(given.at("keys").get<std::vector<std::string>>());
-  const auto read = signer->Unsign(given.at("came").get<std::string>());
-  return {{"value", signer->Sign(given.at("content").get<std::string>())}, {"read", read ? Json(*read) : Json()}};
+  const SessionUse use = given.value("of", "cookie") == "token" ? SessionUse::kToken : SessionUse::kCookie;
+  const auto read = signer->Unsign(use, given.at("came").get<std::string>());
+  return {{"value", signer->Sign(use, given.at("content").get<std::string>())}, {"read", read ? Json(*read) : Json()}};
 }
 #endif
 

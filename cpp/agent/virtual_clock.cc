@@ -47,8 +47,10 @@ double VirtualClock::UnixSeconds() const { return kHour * 3'600 + now_s_; }
 
 void VirtualClock::Spawn(const std::shared_ptr<Stepper>& stepper) { due_.emplace_back(stepper, now_s_); }
 
-void VirtualClock::At(double when_s, std::function<void()> action) {
-  events_.emplace(std::pair(std::max(when_s, now_s_), order_++), std::move(action));
+Later::Moment VirtualClock::At(double when_s, std::function<void()> action) {
+  const Moment moment{std::max(when_s, now_s_), order_++};
+  events_.emplace(moment, std::move(action));
+  return moment;
 }
 
 void VirtualClock::Run() {

@@ -12,6 +12,7 @@
 
 #include "antipode/shim.h"
 #include "barrier/fence.h"
+#include "runtime/background.h"
 #include "runtime/clock.h"
 
 namespace antipode::agent {
@@ -19,13 +20,14 @@ namespace antipode::agent {
 inline constexpr double kNever = std::numeric_limits<double>::infinity();
 
 /// Everything runs in the caller's thread. Starts at 0 seconds of the Unix hour of level 4.
-class VirtualClock final : public Clock {
+class VirtualClock final : public Clock, public Later {
  public:
   [[nodiscard]] double Now() const override { return now_s_; }
   [[nodiscard]] double UnixSeconds() const override;
   void Spawn(const std::shared_ptr<Stepper>& stepper) override;
   /// Does something when it is so late; in the past means now.
-  void At(double when_s, std::function<void()> action);
+  Moment At(double when_s, std::function<void()> action) override;
+  void Forget(const Moment& moment) override { events_.erase(moment); }
   /// Lets time pass until nothing is left to happen.
   void Run();
 
@@ -34,7 +36,7 @@ class VirtualClock final : public Clock {
 
   double now_s_ = 0;
   std::uint64_t order_ = 0;
-  std::map<std::pair<double, std::uint64_t>, std::function<void()>> events_;
+  std::map<Moment, std::function<void()>> events_;
   std::vector<std::pair<std::shared_ptr<Stepper>, double>> due_;  ///< In the order in which they were spawned.
 };
 

@@ -17,8 +17,10 @@ constexpr std::size_t kShort = 256;
 /// Believes everything but what has a tab.
 class Gullible final : public antipode::SessionSigner {
  public:
-  [[nodiscard]] std::string Sign(std::string_view content) const override { return std::string(content) + ".s"; }
-  [[nodiscard]] std::optional<std::string> Unsign(std::string_view value) const override {
+  [[nodiscard]] std::string Sign(antipode::SessionUse /*use*/, std::string_view content) const override {
+    return std::string(content) + ".s";
+  }
+  [[nodiscard]] std::optional<std::string> Unsign(antipode::SessionUse /*use*/, std::string_view value) const override {
     if (value.size() < 2 || value.find('\t') != std::string_view::npos) return std::nullopt;
     return std::string(value.substr(0, value.size() - 2));
   }

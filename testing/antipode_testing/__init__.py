@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ._wait import wait_until
     from .containers.compose import ComposeProvider
     from .containers.provider import ContainerProvider
+    from .contract.siblings import SiblingContract
     from .contract.store import ContractStore
     from .contract.suite import ShimContract
     from .servers.activemq.topology import ActiveMQTopology
@@ -61,6 +62,7 @@ _HOMES = {
     "ServerMissing": "_errors",
     "ServerProcess": "_process",
     "ShimContract": "contract.suite",
+    "SiblingContract": "contract.siblings",
     "Topology": "_topology",
     "TopologyTimeout": "_errors",
     "Traffic": "_proxy",
@@ -96,6 +98,7 @@ __all__ = [
     "ServerMissing",
     "ServerProcess",
     "ShimContract",
+    "SiblingContract",
     "Topology",
     "TopologyTimeout",
     "Traffic",

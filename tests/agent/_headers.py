@@ -22,7 +22,7 @@ from antipode._runtime.clock import SECONDS_PER_HOUR, SystemClock
 from antipode.integrations._http_call import HttpCall
 from antipode.integrations._incoming import Incoming
 from antipode.integrations._outgoing import forget_services
-from antipode.integrations._session import SessionCookie
+from antipode.integrations._session import EVENT_SALT, SALT, SessionCookie
 from antipode.propagation import MEMBER, AntipodeBaggagePropagator, extract_response, strip
 from antipode.shim import floor, mark_incomplete, record_uncommitted, record_write, scope_in
 from antipode.telemetry import Metric, metrics
@@ -115,7 +115,7 @@ class _Shown:
 def _sessions(given: Mapping[str, Any]) -> dict[str, Any]:
     settings = {name: given[name] for name in ("session_max_age_s", "egress") if name in given}
     signer = _Shown(given.get("room", 971))
-    cookie = SessionCookie(signer, name="antipode", path="/", domain=None, secure=None)
+    cookie = SessionCookie(signer, signer, name="antipode", path="/", domain=None, secure=None)
     with configured({"session_max_age_s": 60, **settings}):
         return {"requests": [_visited(cookie, signer, one) for one in given["requests"]]}
 
@@ -142,8 +142,13 @@ def _visited_now(
         for content in request.get("cookies", ())
     ]
     pairs += request.get("pairs", ())
+    tokens = [
+        "forged" if content is None else signer.sign(content)
+        for content in request.get("tokens", ())
+    ]
     with _received(request.get("headers", ())) as incoming:
-        session_request = cookie.begin(incoming.scope, ["; ".join(pairs)] if pairs else [])
+        cookies = ["; ".join(pairs)] if pairs else []
+        session_request = cookie.begin(incoming.scope, cookies, tokens=tokens)
         starts = incoming.scope.lineage
         added = Lineage(
             map(write_of, request.get("adds", ())),
@@ -152,11 +157,13 @@ def _visited_now(
         )
         incoming.scope.merge(added)
         change = session_request.change(request.get("status", 200), request.get("answer", ()))
-    now = _session_counts()
+        now = _session_counts()
+        token = cookie.token()
     counted = {name: now[name] - before.get(name, 0) for name in now}
     return {
         "starts": of_lineage(starts),
         "counts": {name: number for name, number in counted.items() if number},
+        "token": signer.unsign(token) if token else "",
         **_set(signer, change),
     }
 
@@ -184,7 +191,8 @@ def _session_counts() -> dict[str, int]:
 def _session_signatures(given: Mapping[str, Any]) -> dict[str, Any]:
     from antipode.integrations.session import signer_of  # It needs an extra.
 
-    signer = signer_of(*given["keys"])
+    salt = EVENT_SALT if given.get("of") == "token" else SALT
+    signer = signer_of(*given["keys"], salt=salt)
     return {"value": signer.sign(given["content"]), "read": signer.unsign(given["came"])}
 
 

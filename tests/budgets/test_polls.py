@@ -10,6 +10,7 @@ import pytest
 
 from antipode._barrier.expectation import LEAST_US, Expectation
 from benchmarks.costs import waiting
+from benchmarks.costs._many import cost_of
 from benchmarks.costs._paces import (
     constant,
     log_normal,
@@ -80,13 +81,28 @@ def test_polls_of_ten_thousand_that_wait() -> None:
     assert LEAST_US <= pace.next_us(1_000_000, joined) - 1_000_000 <= 3_000
 
 
+@pytest.mark.parametrize(
+    "many", [pytest.param(1_000), pytest.param(10_000, marks=pytest.mark.slow)]
+)
+def test_polls_cost_what_became_visible(many: int) -> None:
+    """A poll that meets one calls as much where many wait as where ten do; one thread has all."""
+    few, found = cost_of(10), cost_of(many)
+    assert found.calls <= few.calls + 20
+    assert found.bytes_each <= 8 * 1024
+    assert found.threads == 1
+
+
 def test_polls_are_printed_and_written(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`python -m benchmarks.costs waiting --json` has a row for each lag and pace."""
     monkeypatch.setattr(waiting, "COUNT", waiting.UNLEARNED + 2)
     monkeypatch.setattr(waiting, "SECONDS", 1)
+    monkeypatch.setattr(waiting, "CROWDS", (10,))
     waiting.run(tmp_path / "out.json")
     found = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
     assert found["last 16 waits"]["unlearned"]["500 ms"]["polls"] == 53
-    assert "| 500 ms | 192; " in capsys.readouterr().out
+    assert found["many"][0]["threads"] == 1
+    out = capsys.readouterr().out
+    assert "| 500 ms | 192; " in out
+    assert "| waiting | Python calls |" in out

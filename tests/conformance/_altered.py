@@ -45,7 +45,8 @@ _LEVELS: dict[str, dict[str, list[str]]] = {
         "scopes": ["steps/*/lineage"],
         "session_signatures": ["value", "read"],
         "sessions": [
-            f"requests/*/{name}" for name in ("starts", "counts", "content", "cache_control")
+            f"requests/*/{name}"
+            for name in ("starts", "counts", "content", "cache_control", "token")
         ],
         "strips": ["kept"],
         "verdicts": [

@@ -70,7 +70,7 @@ def test_cpp_says_that_it_reads_nothing_at_the_primary(monkeypatch: pytest.Monke
     monkeypatch.setenv("ANTIPODE_ON_STALE", "primary")
     with (
         AgentProcess(command("cpp")) as agent,
-        pytest.raises(antipode.ConfigurationError, match=r"primary is not supported in C\+\+"),
+        pytest.raises(antipode.ConfigurationError, match=r"in C\+\+: a client has one connection"),
     ):
         agent.ask("configure", settings={})
 

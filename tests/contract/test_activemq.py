@@ -30,6 +30,7 @@ class ActiveMQContractStore(ContractStore):
     topology: ActiveMQTopology
 
     def __init__(self, topology: ActiveMQTopology, stack: ExitStack) -> None:
+        self.topology = topology
         self._name = f"VirtualTopic.{uuid.uuid4().hex}"
         self._views: dict[Any, LastMessages] = {}
         us = self._shim(topology.url(topology.primary), "us", reads_from="primary")
@@ -50,8 +51,16 @@ class ActiveMQContractStore(ContractStore):
             receipts=options["reads_from"] == "replica" or None,
             **options,
         )
-        self._views[made] = LastMessages(made)
+        server = self.topology.replica if application == "eu" else self.topology.primary
+        self._views[made] = LastMessages(made, lambda: self._mark(server, made.queue))
         return made
+
+    def _mark(self, server: Any, queue: str) -> str:
+        """Put a message into the queue itself; its key."""
+        key = uuid.uuid4().hex
+        with self._plain(server) as connection:
+            connection.send(queue, b"", headers={"correlation-id": key, "receipt": key})
+        return key
 
     def _subscribe(self, shim: Any) -> None:
         """Let the queue of *shim* be there: it is from the first subscription on."""

@@ -40,7 +40,7 @@ class MongoContractStore(ContractStore):
 
     def __init__(self, topology: MongoDBTopology, stack: ExitStack) -> None:
         self._stack = stack
-        self.proxy = stack.enter_context(LagProxy(topology.replica))
+        self.proxy = stack.enter_context(LagProxy(topology.replicas[-1]))
         super().__init__(topology, self._shim(topology.primary), self._reader())
         self._numbers = itertools.count()
 

@@ -34,7 +34,7 @@ class PostgreSQLContractStore(ContractStore):
         self._stack = stack
         self.topology = topology
         prepare(topology)
-        self.proxy = stack.enter_context(LagProxy(topology.replica))
+        self.proxy = stack.enter_context(LagProxy(topology.replicas[-1]))
         super().__init__(
             topology,
             self._shim(topology.primary),

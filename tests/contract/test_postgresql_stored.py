@@ -144,6 +144,7 @@ class TestNativePostgreSQL(ShimContract):
         "unknown_writes": "each transaction is asked for its id, whatever statement wrote in it",
         "reseed": "a standby without data copies its primary before it lets anybody in",
     }
+    made: ClassVar[type[NativeStore]] = NativeStore
 
     @pytest.fixture
     def store(
@@ -154,4 +155,17 @@ class TestNativePostgreSQL(ShimContract):
         monkeypatch.setattr(_lineages, "defer_read", noted_later)
         monkeypatch.setattr(_base, "record_write", noted_write)
         with ExitStack() as stack:
-            yield NativeStore(antipode_postgresql, stack)
+            yield self.made(antipode_postgresql, stack)
+
+
+class PreparedStore(NativeStore):
+    """Every statement is prepared by the client, as it does of itself from the sixth time on."""
+
+    connect_args: ClassVar = {**NativeStore.connect_args, "prepare_threshold": 0}
+
+
+@pytest.mark.nightly
+class TestPreparedPostgreSQL(TestNativePostgreSQL):
+    """The same servers and claims: what is asked of a read must not hang on how it was sent."""
+
+    made = PreparedStore

@@ -34,7 +34,7 @@ class RedisContractStore(ContractStore):
 
     def __init__(self, topology: RedisTopology, stack: ExitStack) -> None:
         self._stack = stack
-        self.proxy = stack.enter_context(LagProxy(topology.replica))
+        self.proxy = stack.enter_context(LagProxy(topology.replicas[-1]))
         super().__init__(topology, self._shim(topology.primary), self._reader())
 
     def _client(self, address: Any, **options: Any) -> Any:
@@ -115,6 +115,9 @@ class RedisContractStore(ContractStore):
     def reconnect(self) -> None:
         self.writer.close()
         self.writer = self._shim(self.topology.primary)
+
+    def follow(self) -> None:
+        self.topology.resync_sibling(len(self.topology.replicas) - 1)
 
 
 class TestRedis(ShimContract):

@@ -11,12 +11,15 @@ from typing import Any, ClassVar
 
 import pytest
 
-from antipode_testing import ShimContract
+from antipode_testing import ShimContract, SiblingContract
 
 SPEC = Path(__file__).resolve().parents[2] / "docs" / "spec" / "shim-contract.md"
 
 TESTS: dict[str, Any] = {
-    name: test for name, test in inspect.getmembers(ShimContract) if name.startswith("test_")
+    name: test
+    for suite in (ShimContract, SiblingContract)
+    for name, test in inspect.getmembers(suite)
+    if name.startswith("test_")
 }
 
 #: A test module: each class breaks the shim in one way, which one claim must then tell.
@@ -107,7 +110,7 @@ PARTIAL = "test_partial_update_merges"
 
 
 def claims() -> str:
-    """The claims of the suite as the specification lists them."""
+    """The claims of the suites as the specification lists them."""
     lines = ["| category | claim | name |", "|---|---|---|"]
     filed = [(", ".join(test.categories), name, test) for name, test in TESTS.items()]
     for categories, name, test in sorted(filed, key=lambda each: each[:2]):
@@ -117,7 +120,7 @@ def claims() -> str:
 
 
 def test_specification_lists_every_claim() -> None:
-    """The specification's table is the suite's; rewrite it with ``claims()`` when they differ."""
+    """The specification's table is the suites'; rewrite it with ``claims()`` when they differ."""
     text = SPEC.read_text(encoding="utf-8")
     listed = text.partition("<!-- claims -->")[2].partition("<!-- end of claims -->")[0]
     assert listed.strip() == claims()

@@ -14,7 +14,15 @@ from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from antipode_testing import wait_until
-from tests.end_to_end._prometheus import DASHBOARD, JOB, Prometheus, prometheus, queries
+from tests.end_to_end._prometheus import (
+    DASHBOARD,
+    JOB,
+    Prometheus,
+    panels,
+    prometheus,
+    queries,
+    replaced,
+)
 from tests.unit.test_telemetry_names import rules
 
 if TYPE_CHECKING:
@@ -42,6 +50,16 @@ def test_every_query_has_an_answer(server: Prometheus) -> None:
         return not missing
 
     wait_until(answered, what="every query to have an answer", timeout_s=120)
+
+
+@needs_prometheus
+def test_what_is_to_stay_at_zero_stands_there_from_the_start(server: Prometheus) -> None:
+    """Of a service that counted nothing yet, each line of that row is at zero, not absent."""
+    titles = [panel["title"] for panel in panels()]
+    row = panels()[titles.index("To stay at zero") + 1 :]
+    asked = [replaced(target["expr"], job="new") for panel in row for target in panel["targets"]]
+    assert len(asked) == 12
+    assert [server.values(query) for query in asked] == [[0.0]] * len(asked)
 
 
 @needs_prometheus

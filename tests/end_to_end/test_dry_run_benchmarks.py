@@ -49,7 +49,9 @@ def test_a_removed_barrier_is_found(
     with_barrier = dry_run(tmp_path / "with", store, "barrier")
     assert with_barrier.records
     assert not with_barrier.findings
-    found = dry_run(tmp_path / "without", store, "unguarded").findings
+    without = dry_run(tmp_path / "without", store, "unguarded")
+    assert (without.lints, with_barrier.lints) == ((), ())
+    found = without.findings
     assert {each.datastore for each in found} == {"post-storage"}
     assert {each.read.function for each in found} == {"read"}
     assert {each.write.function for each in found} == {"write"}

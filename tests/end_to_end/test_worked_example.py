@@ -18,6 +18,8 @@ import redis
 from antipode_cli.report import load, report
 from antipode_testing import ServerFailed, wait_until
 from examples.posts.run import Regions, Services, tell
+from tests.integration._processes import environment as process_environment
+from tests.integration._warned import OF_SETTINGS, note_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,15 +70,22 @@ def test_without_barriers_the_eu_reads_too_early(regions: Regions, tmp_path: Pat
     assert [each.stale for each in seen] == [READS] * 5
 
 
-def test_behind_barriers_everything_is_there(regions: Regions, tmp_path: Path) -> None:
+def test_behind_barriers_everything_is_there(
+    regions: Regions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Under 100 ms of lag no read is early, and the lineage at the end names all that was written.
 
-    The view that the API of the EU counted is in it, which only its response can have brought.
+    The view that the API of the EU counted is in it, which only its response can have brought. The
+    library warns of nothing in how the services are set up.
     """
+    note_warnings(tmp_path, tmp_path / "warnings")
+    monkeypatch.syspath_prepend(str(tmp_path))
     with Services(regions, mode="enforce", directory=tmp_path) as services:
         regions.set_lag(100)
         seen = list(tell(services, 30))
     assert [each.stale for each in seen] == [()] * 30
+    told = (tmp_path / "warnings").read_text()
+    assert not OF_SETTINGS.search(told), told
     for each in seen:
         assert each.lineage.datastores == {"posts", "counters", "notifications"}
         assert not each.lineage.incomplete
@@ -132,6 +141,26 @@ def test_dry_run_finds_the_barrier_that_is_missing(
     assert not found.lints
     written = {"posts": {"create"}, "counters": {"create", "show"}}
     assert all(each.write.function in written[each.datastore] for each in found.findings)
+
+
+@pytest.mark.parametrize(
+    "service", ["us_api:app", "eu_api:app", "eu_consumer", "eu_tasks:app"], ids=lambda it: it[:6]
+)
+def test_doctor_has_nothing_to_correct(regions: Regions, service: str) -> None:
+    """Each service is in order: no problem, and no client or rule without the other."""
+    eu = regions.eu(driver="mysql+aiomysql" if service == "eu_api:app" else "mysql+pymysql")
+    given = regions.us() if service == "us_api:app" else {**eu, "EU_API_URL": "http://127.0.0.1:1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "antipode", "doctor", "--app", f"examples.posts.{service}"],
+        cwd=ROOT,
+        env=process_environment(given),
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "cannot tell" not in done.stdout, done.stdout
 
 
 def without_barriers(folder: Path, removed: tuple[int, ...]) -> None:

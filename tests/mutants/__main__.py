@@ -21,6 +21,8 @@ from .test_mutants import ROOT
 
 #: What unit tests and vectors are to notice; `Tests:` of the patches are of these, too.
 VECTORS = ("test_scripts.py", "test_stores.py", "test_codec.py", "test_headers.py")
+#: What has tests of its own.
+CHECKER = "antipode/_checker/"
 #: How a module of a shim says that unit tests hold it.
 PURE = ("Pure", "No I/O", "no I/O")
 #: A mutant whose tests take longer hangs, and counts as noticed.
@@ -40,12 +42,14 @@ def texts() -> dict[str, str]:
 
 
 def tests_for(name: str) -> list[str]:
-    """All unit tests and vectors; first those that import the module, or name it."""
+    """Unit tests, vectors and the checker's tests; first those that import or name the module."""
     module = Path(name).with_suffix("").as_posix().replace("/", ".").removeprefix("shims.")
     files = [
         *sorted((ROOT / "tests" / "unit").glob("test_*.py")),
         *(ROOT / "tests" / "conformance" / each for each in VECTORS),
     ]
+    if name.startswith(CHECKER):
+        files += sorted((ROOT / "tests" / "checker").glob("test_*.py"))
     own = [each for each in files if module in each.read_text(encoding="utf-8")]
     rest = [each for each in files if each not in own]
     return [each.relative_to(ROOT).as_posix() for each in (*own, *rest)]

@@ -18,14 +18,21 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import psycopg
+import pymysql
 import redis
 
 import antipode
 from antipode import Status
 from antipode.shim import unregister
-from antipode_shims import postgresql
+from antipode_shims import mysql, postgresql
 from antipode_shims import redis as redis_shims
-from antipode_testing import PostgreSQLTopology, RedisTopology, wait_until
+from antipode_testing import (
+    MariaDBTopology,
+    MySQLTopology,
+    PostgreSQLTopology,
+    RedisTopology,
+    wait_until,
+)
 
 from ._line import Line
 
@@ -37,6 +44,8 @@ if TYPE_CHECKING:
     from ._line import Client
 
 DATASTORE = "posts"
+#: What a client says so that replies show positions.
+TRACK = 1 << 23
 #: Between two writes of one client, and how many each makes at least between two events.
 PACE_S, WRITES = 0.02, 8
 #: Within this time everything has happened that a stage waits for.
@@ -133,6 +142,49 @@ class PostgreSQL(Store):
     def shim(self, server: Any) -> Any:
         """Of a standby."""
         return postgresql.shim(DATASTORE, self.topology.url(server), reads_from="replica")
+
+
+class MySQL(Store):
+    """MySQL, by PyMySQL."""
+
+    errors = (pymysql.MySQLError, OSError)
+    topologies: Any = partial(MySQLTopology, replication_client=True)
+
+    def begin(self) -> None:
+        """One table."""
+        self.topology.execute("CREATE TABLE app.kept (n BIGINT PRIMARY KEY)")
+
+    def connect(self, server: Any) -> Any:
+        """One connection, which commits by itself."""
+        connection = self._plain(server, client_flag=TRACK)
+        return mysql.instrument_connection(connection, datastore=DATASTORE)
+
+    def _plain(self, server: Any, **options: Any) -> Any:
+        topology = self.topology
+        account = {"user": topology.user, "password": topology.password, "database": "app"}
+        place = {"host": server.host, "port": server.port, "connect_timeout": 5}
+        return pymysql.connect(autocommit=True, **place, **account, **options)
+
+    def write(self, client: Any, number: int) -> None:
+        """An INSERT."""
+        with client.cursor() as cursor:
+            cursor.execute("INSERT INTO kept VALUES (%s)", (number,))
+
+    def rows(self, server: Any) -> set[int]:
+        """All of the table."""
+        with closing(self._plain(server)) as plain, plain.cursor() as cursor:
+            cursor.execute("SELECT n FROM kept")
+            return {number for (number,) in cursor.fetchall()}
+
+    def shim(self, server: Any) -> Any:
+        """Of a replica."""
+        return mysql.shim(DATASTORE, self.topology.url(server), reads_from="replica")
+
+
+class MariaDB(MySQL):
+    """MariaDB, by the same client."""
+
+    topologies = partial(MariaDBTopology, replication_client=True)
 
 
 class Redis(Store):
@@ -345,5 +397,7 @@ def failovers(make: Callable[[int], Store], steps: int, seed: int) -> Line:
 
 CLIENTS: dict[str, Client] = {
     "postgresql": partial(failovers, PostgreSQL),
+    "mysql": partial(failovers, MySQL),
+    "mariadb": partial(failovers, MariaDB),
     "redis": partial(failovers, Redis),
 }

@@ -1,6 +1,7 @@
-"""Java's programs of JDBC: the random steps of `io.antipode.programs`, on servers of this process.
+"""Java's programs: the random steps of `io.antipode.programs`, on servers of this process.
 
-They need what ``make java`` builds: the classes, and the list of what these need.
+They need what ``make java`` builds: the classes, and the list of what these need. Those in Kotlin
+need what ``tools/build_java.sh ci`` builds.
 """
 
 from __future__ import annotations
@@ -13,7 +14,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from antipode_testing import MariaDBTopology, MySQLTopology, PostgreSQLTopology
+from antipode_testing import (
+    DynamoDBTopology,
+    MariaDBTopology,
+    MySQLTopology,
+    PostgreSQLTopology,
+    S3Topology,
+)
 
 from ._line import Line
 
@@ -78,8 +85,13 @@ _STORES: Mapping[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
 }
 
 
-def _program(store: str, options: str, pools: str, steps: int, seed: int) -> Line:
-    """Play some pools, or mappers, of one driver: so many steps of each, on the same servers."""
+def _jdbc(
+    store: str, options: str, pools: str, steps: int, seed: int, *, kotlin: bool = False
+) -> Line:
+    """Play some pools, or mappers, of one driver: so many steps of each, on the same servers.
+
+    With *kotlin* each call is made in a coroutine.
+    """
     make, prepare = _STORES[store]
     began_s = time.monotonic()
     with make() as topology:
@@ -89,25 +101,43 @@ def _program(store: str, options: str, pools: str, steps: int, seed: int) -> Lin
             f"jdbc:{store}://{place.host}:{place.port}/{topology.database}"
             for place in (topology.primary, topology.replica)
         ]
-        path = (BUILT / "classpath").read_text(encoding="utf-8")
-        # By its stack a program knows an error of the driver's own: the compiler may leave it out.
-        java = ["java", "-XX:TieredStopAtLevel=1", "-XX:-OmitStackTraceInFastThrow"]
+        main = "RandomCoroutinesKt" if kotlin else "RandomJdbc"
         arguments = [store, *urls, options, pools, str(steps), str(seed)]
-        played = subprocess.run(
-            [
-                *(*java, "-cp", f"{BUILT / 'classes'}{os.pathsep}{path}"),
-                *("io.antipode.programs.RandomJdbc", *arguments),
-            ],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        found = _played(main, arguments, pools.split(","), kotlin=kotlin)
+    return _line(found, time.monotonic() - began_s, seed)
+
+
+def _futures(make: Callable[..., Any], steps: int, seed: int) -> Line:
+    """Play the asynchronous client of a store of AWS's, over two regions of an emulator."""
+    began_s = time.monotonic()
+    with make(lag_ms=LAG_MS) as topology:
+        arguments = [topology.store, *topology.urls, str(steps), str(seed)]
+        found = _played("RandomFutures", arguments, [topology.store])
+    return _line(found, time.monotonic() - began_s, seed)
+
+
+def _played(
+    main: str, arguments: Sequence[str], clients: Sequence[str], *, kotlin: bool = False
+) -> Sequence[Mapping[str, Any]]:
+    """What a program prints: a line for each of its clients."""
+    needed = BUILT / ("classpath-kotlin" if kotlin else "classpath")
+    path = [str(BUILT / "classes"), needed.read_text(encoding="utf-8")]
+    if kotlin:
+        path.insert(0, str(BUILT / "test-classes"))
+    # By its stack a program knows an error of the driver's own: the compiler may leave it out.
+    java = ["java", "-XX:TieredStopAtLevel=1", "-XX:-OmitStackTraceInFastThrow"]
+    played = subprocess.run(
+        [*java, "-cp", os.pathsep.join(path), f"io.antipode.programs.{main}", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if played.returncode:
         raise RuntimeError(f"{' '.join(arguments)} ended: {played.returncode}\n{played.stderr}")
     found = [json.loads(each) for each in played.stdout.splitlines() if each.startswith("{")]
-    if [each["client"] for each in found] != pools.split(","):
+    if [each["client"] for each in found] != list(clients):
         raise RuntimeError(f"{' '.join(arguments)}: some lines are missing\n{played.stdout}")
-    return _line(found, time.monotonic() - began_s, seed)
+    return found
 
 
 def _line(found: Sequence[Mapping[str, Any]], seconds: float, seed: int) -> Line:
@@ -129,21 +159,27 @@ def _line(found: Sequence[Mapping[str, Any]], seconds: float, seed: int) -> Line
 
 
 CLIENTS: dict[str, Client] = {
-    "postgresql": partial(_program, "postgresql", "tcpKeepAlive=true", "hikari"),
-    "postgresql-manual": partial(_program, "postgresql", "tcpKeepAlive=true", "hikari-manual"),
-    "postgresql-simple": partial(_program, "postgresql", "preferQueryMode=simple", "hikari"),
-    "postgresql-autosave": partial(_program, "postgresql", "autosave=always", "hikari"),
-    "postgresql-pools": partial(_program, "postgresql", "tcpKeepAlive=true", POOLS),
-    "postgresql-mappers": partial(_program, "postgresql", "tcpKeepAlive=true", MAPPERS),
-    "mysql": partial(_program, "mysql", "trackSessionState=false", "hikari"),
-    "mysql-tracked": partial(_program, "mysql", "trackSessionState=true", "hikari-manual"),
-    "mysql-prepared": partial(_program, "mysql", "useServerPrepStmts=true", "hikari"),
-    "mysql-cursors": partial(_program, "mysql", "useCursorFetch=true&defaultFetchSize=2", "hikari"),
-    "mysql-pools": partial(_program, "mysql", "trackSessionState=true", POOLS),
-    "mysql-mappers": partial(_program, "mysql", "trackSessionState=true", MAPPERS),
-    "mariadb": partial(_program, "mariadb", "tcpKeepAlive=true", "hikari"),
-    "mariadb-manual": partial(_program, "mariadb", "tcpKeepAlive=true", "hikari-manual"),
-    "mariadb-prepared": partial(_program, "mariadb", "useServerPrepStmts=true", "hikari"),
-    "mariadb-pools": partial(_program, "mariadb", "tcpKeepAlive=true", POOLS),
-    "mariadb-mappers": partial(_program, "mariadb", "tcpKeepAlive=true", MAPPERS),
+    "postgresql": partial(_jdbc, "postgresql", "tcpKeepAlive=true", "hikari"),
+    "postgresql-manual": partial(_jdbc, "postgresql", "tcpKeepAlive=true", "hikari-manual"),
+    "postgresql-simple": partial(_jdbc, "postgresql", "preferQueryMode=simple", "hikari"),
+    "postgresql-autosave": partial(_jdbc, "postgresql", "autosave=always", "hikari"),
+    "postgresql-pools": partial(_jdbc, "postgresql", "tcpKeepAlive=true", POOLS),
+    "postgresql-mappers": partial(_jdbc, "postgresql", "tcpKeepAlive=true", MAPPERS),
+    "postgresql-coroutines": partial(
+        _jdbc, "postgresql", "tcpKeepAlive=true", "hikari", kotlin=True
+    ),
+    "mysql": partial(_jdbc, "mysql", "trackSessionState=false", "hikari"),
+    "mysql-tracked": partial(_jdbc, "mysql", "trackSessionState=true", "hikari-manual"),
+    "mysql-prepared": partial(_jdbc, "mysql", "useServerPrepStmts=true", "hikari"),
+    "mysql-cursors": partial(_jdbc, "mysql", "useCursorFetch=true&defaultFetchSize=2", "hikari"),
+    "mysql-pools": partial(_jdbc, "mysql", "trackSessionState=true", POOLS),
+    "mysql-mappers": partial(_jdbc, "mysql", "trackSessionState=true", MAPPERS),
+    "mysql-coroutines": partial(_jdbc, "mysql", "trackSessionState=true", "hikari", kotlin=True),
+    "mariadb": partial(_jdbc, "mariadb", "tcpKeepAlive=true", "hikari"),
+    "mariadb-manual": partial(_jdbc, "mariadb", "tcpKeepAlive=true", "hikari-manual"),
+    "mariadb-prepared": partial(_jdbc, "mariadb", "useServerPrepStmts=true", "hikari"),
+    "mariadb-pools": partial(_jdbc, "mariadb", "tcpKeepAlive=true", POOLS),
+    "mariadb-mappers": partial(_jdbc, "mariadb", "tcpKeepAlive=true", MAPPERS),
+    "dynamodb-futures": partial(_futures, DynamoDBTopology),
+    "s3-futures": partial(_futures, S3Topology),
 }

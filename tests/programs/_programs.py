@@ -27,7 +27,8 @@ IN_CI: Mapping[str, frozenset[str]] = {
     "java": frozenset(
         {
             *("postgresql", "postgresql-manual", "mysql", "mariadb"),
-            *("mariadb-pools", "postgresql-mappers"),
+            *("mariadb-pools", "postgresql-mappers", "postgresql-coroutines"),
+            *("dynamodb-futures", "s3-futures"),
         }
     )
 }

@@ -24,6 +24,7 @@ ROOMS = {
     "_format": "how a lineage lies with a value or a message: Table 2 and _stored share it",
     "_stored": "lineages in the application's own rows, keys and documents: an option",
     "_promises": "records of promises",
+    "_events": "the lineage of an event that the store emits",
 }
 FURTHER = {
     ("mysql", "_functions"): "which functions are built in, a long table of the specification's",

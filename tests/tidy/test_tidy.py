@@ -51,6 +51,8 @@ OTHER_GUIDES = {
     "integrations",
     "own-shim",
     "sessions",
+    "streams",
+    "store-events",
     "social-graph",
     "django",
     "worked-example",

@@ -88,15 +88,30 @@ class Recorder:
         confirmed = True if stale else None
         return self.add("evidence", after, of=of, confirmed=confirmed, waited_s=waited_s)
 
-    def message(self, after: float, where: Where | None, to: str, *, request: str = REQUEST) -> int:
+    def message(
+        self,
+        after: float,
+        where: Where | None,
+        to: str,
+        *,
+        destination: str = "",
+        request: str = REQUEST,
+    ) -> int:
         """Sent from a place, or handled."""
+        about: dict[str, Any] = {"to": to, **({"destination": destination} if destination else {})}
         if where is None:
-            return self.add("message", after, request=request, step="handled", to=to)
-        about = {"site": _site(where), "step": "sent", "to": to}
+            return self.add("message", after, request=request, step="handled", **about)
+        about |= {"site": _site(where), "step": "sent"}
         return self.add("message", after, request=request, **about)
 
     def call(self, after: float, where: Where, to: str, *, request: str = REQUEST) -> int:
         return self.add("call", after, request=request, site=_site(where), to=to)
+
+    def rule(self, after: float, entry: str, *, matched: bool) -> int:
+        datastore, _, url = entry.partition("=")
+        database = "".join(url.split("/", 3)[3:]) or None
+        about = {"datastore": datastore, "database": database, "entry": entry}
+        return self.add("rule", after, **about, matched=matched)
 
     def lint(self, after: float, where: Where, lint: str, *, detail: str = "") -> int:
         about = {"lint": lint, "datastore": "posts", "detail": detail}

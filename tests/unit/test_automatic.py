@@ -19,6 +19,7 @@ from antipode import (
     UnknownDatastore,
     WriteId,
 )
+from antipode._barrier.automatic import concerns
 from antipode._runtime.clock import SystemClock
 from antipode.shim import Floor, Observation, Unreachable, floor, register
 from antipode.telemetry import Metric, metrics
@@ -138,6 +139,24 @@ def test_nothing_is_demanded_of_other_stores(posts: FakeServer) -> None:
         assert floor(posts) is None
     with antipode.scope(Lineage([ORDER])):
         assert floor(posts) is None
+
+
+@pytest.mark.parametrize(
+    ("lineage", "said"),
+    [
+        (Lineage(), False),
+        (Lineage([WriteId("others", "log", 1)]), False),
+        (Lineage([WriteId("posts", "log", 1)]), True),
+        (Lineage([WriteId("others", "log", 1), WriteId("posts", "log", 1)]), True),
+        (Lineage(incomplete=[("others", "size")]), False),
+        (Lineage(incomplete=[("posts", "size")]), True),
+        (Lineage(incomplete=[("", "size")]), True),
+    ],
+    ids=str,
+)
+def test_what_concerns_a_store(lineage: Lineage, *, said: bool) -> None:
+    """What is of it, or of nobody knows whom: of anything else nothing is asked."""
+    assert concerns(lineage, "posts") is said
 
 
 def test_what_the_lineage_has_is_demanded(posts: FakeServer) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -107,19 +108,43 @@ def test_grpc_that_was_imported_and_not_called(load: Callable[..., None]) -> Non
         grpc.uninstrument()
 
 
-def test_dramatiq_that_nothing_instruments() -> None:
-    """Where it is loaded its messages carry lineages, or that is a problem with its remedy."""
-    pytest.importorskip("dramatiq")
-    from antipode.integrations import dramatiq
-
-    (check,) = tasks(frozenset({"dramatiq.broker"}))
+@pytest.mark.parametrize(
+    ("name", "module"), [("dramatiq", "dramatiq.broker"), ("rq", "rq.job")], ids=["dramatiq", "rq"]
+)
+def test_queues_that_nothing_instruments(name: str, module: str) -> None:
+    """Where one is loaded its messages carry lineages, or that is a problem with its remedy."""
+    pytest.importorskip(name)
+    ours: Any = import_module(f"antipode.integrations.{name}")
+    (check,) = tasks(frozenset({module}))
     assert check.verdict.value == "problem"
-    assert "antipode.integrations.dramatiq.instrument()" in check.todo
-    dramatiq.instrument()
+    assert f"antipode.integrations.{name}.instrument()" in check.todo
+    ours.instrument()
     try:
-        assert [each.verdict.value for each in tasks(frozenset({"dramatiq.broker"}))] == ["ok"]
+        assert [each.verdict.value for each in tasks(frozenset({module}))] == ["ok"]
     finally:
-        dramatiq.uninstrument()
+        ours.uninstrument()
+
+
+@pytest.mark.parametrize(
+    ("name", "module"),
+    [
+        ("aiodataloader", "aiodataloader"),
+        ("strawberry", "strawberry.dataloader"),
+        ("aiocache", "aiocache.decorators"),
+    ],
+)
+def test_what_requests_share_that_nothing_instruments(name: str, module: str) -> None:
+    """Where they are loaded they are shared rightly, or that is a problem with its remedy."""
+    pytest.importorskip(module)
+    ours = import_module(f"antipode.integrations.{name}")
+    (check,) = tasks(frozenset({module}))
+    assert check.verdict.value == "problem"
+    assert f"antipode.integrations.{name}.instrument()" in check.todo
+    ours.instrument()
+    try:
+        assert [each.verdict.value for each in tasks(frozenset({module}))] == ["ok"]
+    finally:
+        ours.uninstrument()
 
 
 def test_a_part_of_django_is_no_server(load: Callable[..., None]) -> None:

@@ -20,6 +20,7 @@ from antipode import Lineage
 from antipode._dry_run.records import Records
 from antipode._runtime import call_site as _site
 from antipode._runtime import metrics as _metrics
+from antipode._runtime import ruled
 from antipode.integrations._outgoing import Outgoing
 from antipode.shim import floor, record_sent, record_write
 from antipode.telemetry import Metric
@@ -78,7 +79,10 @@ def folder(tmp_path: Path) -> Path:
 def test_records_follow_the_schema(folder: Path) -> None:
     """Every kind of record is what the specification promises to its readers."""
     store = fake()
+    antipode.configure(datastores="cache=redis://cache/1")
+    ruled.follow("redis")
     record_write(write())
+    ruled.unfollow("redis")
     with antipode.scope():
         record_write(write())
         floor(store)

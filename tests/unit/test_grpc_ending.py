@@ -9,6 +9,10 @@ import pytest
 
 pytest.importorskip("grpc")
 
+import grpc
+
+from antipode import ConfigurationError
+from antipode.integrations.grpc import instrument_channel, uninstrument_channel
 from antipode.integrations.grpc._channel import Ending, Watched
 
 if TYPE_CHECKING:
@@ -77,3 +81,13 @@ def test_who_comes_second_waits_until_it_is_judged() -> None:
         thread.join(TIMEOUT_S)
     assert found == [1]
     assert ending.call is None
+
+
+@pytest.mark.parametrize("given", [None, object(), "localhost:1"])
+def test_what_is_no_channel_is_refused(given: Any) -> None:
+    """At once, by its name; a channel is not."""
+    with pytest.raises(ConfigurationError, match="no channel"):
+        instrument_channel(given)
+    with grpc.insecure_channel("localhost:1") as channel:
+        assert instrument_channel(channel) is channel
+        uninstrument_channel(channel)

@@ -18,7 +18,8 @@ from tests.unit._floors import floor_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from antipode._barrier.watcher import Subscriber, Watcher
+    from antipode._barrier.subscribers import Subscriber
+    from antipode._barrier.watcher import Watcher
 
     Look = Callable[[float], Observation]
     Hold = Callable[[Floor, Look, "FakeWatcher"], None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 
 from antipode import ConfigurationError, Status, WriteId
 from antipode.shim import Observation, Unreachable
-from antipode_shims.mongodb._clients.guard import Guard
 from antipode_shims.mongodb._clients.pymongo import in_doubt, pymongo_module
 from antipode_shims.mongodb._look import Target, converse, look, shown_in, target_in
 from antipode_shims.mongodb._position.history import Fate, LogHistory, judge
@@ -32,7 +30,6 @@ from antipode_shims.mongodb._position.timestamps import (
     timestamp_of,
     version_of,
 )
-from tests.unit._floors import floor_of
 
 BORN_S = 1_700_000_000
 SET_ID = ObjectId(BORN_S.to_bytes(4, "big") + b"12345678")
@@ -361,31 +358,3 @@ def test_reads_of_a_majority_are_judged_by_its_position() -> None:
     for majority, expected in ((False, Status.VISIBLE), (True, Status.NOT_YET)):
         look_at = shown_in(here, [write], LogHistory(), majority=majority)
         assert converse(lambda _: {}, look_at).statuses[write] is expected
-
-
-class Memory:
-    """What is known of a connection: its server showed a floor to local reads alone."""
-
-    server = "server-1"
-
-    def of(self, connection: object) -> Memory:
-        """The same for each connection."""
-        del connection
-        return self
-
-    def shows(self, held: object, *, majority: bool) -> bool:
-        """Whether reads at this level show it."""
-        del held
-        return not majority
-
-
-@pytest.mark.parametrize("proved_on", ["", "server-1"])
-def test_local_proofs_are_none_for_reads_of_a_majority(proved_on: str) -> None:
-    """Neither a cursor nor a read is let go by what local reads, or a barrier's, have shown."""
-    held = floor_of("posts", WriteId("posts", "rs.3", at(5)), proved_on=proved_on)
-    for cursors, expected in ((False, None), (True, True)):
-        rules: Any = SimpleNamespace(
-            memory=Memory(), shim=SimpleNamespace(majority=False), majority_cursors=cursors
-        )
-        guard = Guard(rules, None, held, object())
-        assert guard.demand_pinned(streams=False) is expected

@@ -337,6 +337,23 @@ def test_stages_do_not_drop_the_field(stage: Any, becomes: Any) -> None:
     assert (bson.decode(made.encoded())["0"], made.blind) == (becomes, False)
 
 
+@pytest.mark.parametrize(
+    ("stage", "hidden"),
+    [
+        ({"$group": {"_id": 1, "all": {"$push": "$$ROOT"}}}, True),
+        ({"$group": {"_id": 1, "all": {"$push": "$a"}}}, False),
+        ({"$facet": {"all": [{"$match": {}}]}}, True),
+        ({"$count": "n"}, False),
+    ],
+)
+def test_whole_documents_within_results_do_not_show_the_field(stage: Any, *, hidden: bool) -> None:
+    """It is dropped before the stage that nests them, and no other stage comes in front."""
+    encoded = array(split(bson.encode({"0": stage})))
+    made = Pipeline(encoded, lambda name: name == b"posts")
+    sent = [*decoded(array(made.stages)).values()]
+    assert sent == ([{"$unset": "_ap"}] if hidden else []) + [stage]
+
+
 def test_messages_are_taken_apart() -> None:
     """PyMongo's requests come out as they went in."""
     body = {"insert": "posts", "documents": [{"_id": 1}], "$db": "app"}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from opentelemetry import baggage
 from opentelemetry import context as otel_context
 
 import antipode
+from antipode import Lineage, WriteId
+from antipode._runtime import observers
 from antipode.integrations._outgoing import Outgoing, forget_services
 from antipode.shim import Incomplete
 
@@ -62,3 +64,44 @@ def test_an_outcome_judged_later_is_in_what_is_read_next() -> None:
             call.later(judge)
         assert antipode.deserialize(held.text()).incomplete == {Incomplete("users", "in_doubt")}
         assert not antipode.deserialize(held.text()).open_branches
+
+
+class Observer:
+    """Notes who answered without a lineage, and nothing else.
+
+    Attributes:
+        silent: these services.
+    """
+
+    def __init__(self) -> None:
+        self.silent: list[str] = []
+
+    def called(self, _: object, service: str) -> None:
+        """One did."""
+        self.silent.append(service)
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_, **__: None
+
+
+@pytest.mark.parametrize(
+    ("host", "settings", "told"),
+    [
+        ("users", {}, True),
+        ("users.internal", {}, True),
+        ("api.example.com", {}, False),
+        ("api.example.com", {"egress_hosts": ["api.example.com"]}, True),
+        ("api.example.com", {"peers": {"api.example.com": "always"}}, True),
+        ("users.internal", {"peers": {"users.internal": "never"}}, False),
+    ],
+)
+def test_whose_silence_a_dry_run_reports(
+    host: str, settings: Any, monkeypatch: pytest.MonkeyPatch, *, told: bool
+) -> None:
+    """That of services of one's own: of somebody else's no lineage is expected."""
+    antipode.configure(**settings)
+    with antipode.scope(Lineage([WriteId("posts", "log", 1)])):
+        observer = Observer()
+        monkeypatch.setattr(observers, "dry_run", observer)
+        Outgoing("users", host).answered(None)
+    assert observer.silent == (["users"] if told else [])

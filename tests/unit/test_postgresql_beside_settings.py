@@ -73,7 +73,7 @@ def sent() -> Iterator[Sent]:
 
 def test_a_setting_is_local_to_its_transaction(sent: Sent) -> None:
     """It is sent once, and again in the next, however the first one ended."""
-    for end in ("COMMIT", "ROLLBACK", WRITE):
+    for end in (WRITE, "COMMIT", "ROLLBACK"):
         first = sent.run(WRITE, Session.IDLE, Session.OPEN)
         assert len(first) == 1
         assert first[0].startswith("SET LOCAL antipode.lineage = '")

@@ -143,6 +143,22 @@ def test_what_is_said_of_a_function_that_may_write(
     assert '""' not in caplog.text
 
 
+def test_what_a_function_may_have_written_is_covered(timed: Timed) -> None:
+    """By a position that says no more than that: there may have been no write."""
+    sample = {"flushed": "0/64", "inserted": "0/64", "started": "1", "synchronous": "on"}
+    writes = {"name": "price_of", "kind": "call"}  # By the catalogue.
+
+    def answer(_: str) -> list[dict[str, str | None]]:
+        return [{**STATE, "recovering": "f", **sample, **writes}]
+
+    timed.tap.starts("SELECT price_of(a) FROM t", Session.IDLE, opens=False)
+    steps = timed.tap.settled(Session.IDLE, failed=False, tag="SELECT 1", standby=False)
+    assert steps is not None
+    converse(steps, answer)
+    (write,) = antipode.current()
+    assert (write.version, write.covering) == (100, True)
+
+
 @pytest.mark.parametrize("names", ["price_of", ['""'], ['"Price"'], ["price_of()"]])
 def test_what_cannot_be_declared(names: Any) -> None:
     """One text, and names in quotes, of which no statement would be told from another."""

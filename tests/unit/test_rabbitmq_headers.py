@@ -18,6 +18,7 @@ from antipode_shims._messages.headers import (
     MAX_HEADER_BYTES,
     MAX_MEMBERS,
     WRITE,
+    has_lineage,
     outgoing,
     own_write,
     received,
@@ -109,6 +110,14 @@ def test_an_unusable_baggage_header_gives_way() -> None:
     with antipode.scope(Lineage([POST])):
         assert incoming(sent({BAGGAGE: 5})) == Lineage([POST])
     assert metrics()[antipode.telemetry.Metric("baggage_replaced", "news")] == before + 1
+
+
+def test_what_a_message_says_already_stays_as_it_is() -> None:
+    """Headers that are sent once more by the same request name it, in a dry run, too."""
+    antipode.configure(mode="dry-run")
+    with antipode.scope(Lineage([POST])):
+        once = sent()
+        assert sent(once) == once
 
 
 def test_a_copied_write_is_never_published_again() -> None:
@@ -267,3 +276,23 @@ def test_no_header_crashes_a_consumer(header: object, write: object) -> None:
     received({BAGGAGE: header, WRITE: write})
     with antipode.scope(Lineage([POST])):
         assert POST in incoming(sent({BAGGAGE: header, WRITE: write}))
+
+
+@pytest.mark.parametrize(
+    ("headers", "says"),
+    [
+        (None, False),
+        ({}, False),
+        ({"x-other": 1}, False),
+        ({BAGGAGE: "other=1"}, False),
+        ({BAGGAGE: "other=1,antipode=1"}, True),
+        ({BAGGAGE: object()}, True),
+        ({WRITE: "anything"}, True),
+        ({WRITE: "anything", BAGGAGE: "other=1"}, True),
+    ],
+)
+def test_whether_a_message_says_anything_of_ours(
+    headers: dict[str, Any] | None, *, says: bool
+) -> None:
+    """Readable or not; one that says nothing was published by who is not instrumented."""
+    assert has_lineage(headers) is says

@@ -62,6 +62,8 @@ def test_these_tests_use_records_of_the_specification() -> None:
     notifier.lint(3, SHOW, "after-response", detail="late")
     storage.message(3, SAVE, "queue")
     storage.call(3, SAVE, "other:80")
+    storage.rule(3, "posts=mysql://db:3306/app", matched=True)
+    storage.rule(3, "users=mysql://db:3306", matched=False)
     notifier.message(3, None, "queue")
     lines = [*storage.lines, *notifier.lines, *guarded().lines]
     assert [error.message for line in lines for error in judge.iter_errors(line)] == []
@@ -450,6 +452,40 @@ def test_a_log_under_two_names_is_a_lint(tmp_path: Path) -> None:
     assert set(said) == {("two-names", "posts"), ("two-names", "store")}
     assert said["two-names", "posts"].details == ("also store",)
     assert said["two-names", "store"].services == ("worker",)
+
+
+@pytest.mark.parametrize(
+    ("rules", "together", "lint", "unclear"),
+    [
+        (("/app", "/app"), False, True, False),
+        (("/app", ""), False, True, False),
+        (("/app", "/other"), True, False, False),
+        (("/app", None), True, True, False),
+        ((None, None), False, False, True),
+    ],
+)
+def test_databases_of_one_server_have_one_log(
+    tmp_path: Path,
+    *,
+    rules: tuple[str | None, str | None],
+    together: bool,
+    lint: bool,
+    unclear: bool,
+) -> None:
+    """Rules tell them apart; without them a request that has to do with both says they are one."""
+    names = "posts", "store"
+    found = []
+    for number, (name, database) in enumerate(zip(names, rules, strict=True)):
+        request = REQUEST if together or not number else OTHER_REQUEST
+        one = Recorder(f"{number}" * 12)
+        one.write(0.1, SAVE, entry(1, name, "8f3a1c0e-7d2b-4c55"), request=request)
+        if database is not None:
+            one.rule(0, f"{name}=mysql://db:3306{database}", matched=True)
+        found.append(one)
+    said = reported(tmp_path, *found)
+    assert [each.lint for each in said.lints] == ["two-names"] * 2 * lint
+    assert said.unclear_names == ("posts, store",) * unclear
+    assert ("names of one log: (posts, store)" in render(said, "text")) is unclear
 
 
 @pytest.mark.parametrize(

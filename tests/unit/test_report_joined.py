@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 import antipode
 from antipode.integrations._outgoing import Outgoing
 from antipode.shim import record_handled, record_sent
-from antipode_cli.report import load, report
+from antipode_cli.report import RecordsError, load, render, report
 from tests.unit._dry_run_files import OTHER_REQUEST, SAVE, SHOW, Recorder, save
 from tests.unit._dry_runs import records
 
@@ -49,6 +50,30 @@ def test_a_message_that_no_process_handled(web: Recorder, tmp_path: Path) -> Non
     worker.message(2, None, "the task another")
     worker.message(2, None, "")  # Of a broker.
     assert lints(tmp_path / "2", web, worker) == [("unhandled-message", (TASK,))]
+
+
+def test_a_queue_that_no_process_handles(web: Recorder, tmp_path: Path) -> None:
+    """Though another of its broker is handled; not where a consumer may stand for any queue."""
+    worker = other()
+    for queue in ("orders", "audit", "replies.1"):
+        web.message(1, SAVE, "broker", destination=queue)
+    worker.message(2, None, "broker", destination="orders")
+    worker.message(2, None, "", destination="replies.2")  # Of which broker it does not know.
+    told = [("unhandled-message", ("audit of broker",))]
+    assert lints(tmp_path / "1", web, worker) == told
+    worker.message(3, None, "broker", destination="dead-letters")
+    assert lints(tmp_path / "2", web, worker) == []
+
+
+@pytest.mark.parametrize("known", ["orders", ""])
+def test_a_destination_that_one_side_does_not_know(
+    web: Recorder, tmp_path: Path, known: str
+) -> None:
+    """Its datastore counts, as for consumers that are handed headers alone."""
+    worker = other()
+    web.message(1, SAVE, "broker", destination=known)
+    worker.message(2, None, "broker", destination="" if known else "orders")
+    assert lints(tmp_path, web, worker) == []
 
 
 def test_messages_that_are_not_handled_yet(web: Recorder, tmp_path: Path) -> None:
@@ -126,3 +151,39 @@ def test_messages_of_brokers(tmp_path: Path) -> None:
     antipode.configure(mode="enforce")
     found = [(each["step"], each["to"], "site" in each) for each in records(tmp_path, "message")]
     assert found == [("sent", "queue", True), ("handled", "queue", False)]
+
+
+CACHE, SHOP = "cache=redis://cache:6379/0", "shop=postgresql://db:5432/app"
+
+
+def test_a_rule_by_which_no_process_made_a_client(web: Recorder, tmp_path: Path) -> None:
+    """A process that never uses a store is normal: one that no process uses is named."""
+    worker = other()
+    for each in (CACHE, SHOP):
+        web.rule(0, each, matched=False)
+        worker.rule(0, each, matched=False)
+    worker.rule(1, CACHE, matched=True)
+    found = report(load([save(tmp_path, [web, worker])]), fail_on="lint")
+    assert found.rules_without_clients == (SHOP,)
+    assert (found.lints, found.failed) == ((), False)
+    text = render(found, "text")
+    assert f"rules without a client: {SHOP} (no recorded process made one" in text
+    assert SHOP in render(found, "html")
+    assert json.loads(render(found, "json"))["rules_without_clients"] == [SHOP]
+
+
+def test_rules_that_another_language_may_use(web: Recorder, tmp_path: Path) -> None:
+    """It does not say by which rules it made clients, so nothing is said of any."""
+    web.rule(0, SHOP, matched=False)
+    found = report(load([save(tmp_path, [web, other("java")])]))
+    assert found.rules_without_clients == ()
+    assert "rules without" not in render(found, "text")
+
+
+@pytest.mark.parametrize("wrong", [{"entry": 1}, {"matched": "yes"}, {"datastore": None}])
+def test_a_rule_that_is_none(web: Recorder, tmp_path: Path, wrong: dict[str, Any]) -> None:
+    """Its file is refused."""
+    web.rule(0, SHOP, matched=False)
+    web.lines[-1] |= wrong
+    with pytest.raises(RecordsError):
+        load([save(tmp_path, [web])])

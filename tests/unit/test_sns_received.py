@@ -15,6 +15,7 @@ from antipode import Lineage, WriteId
 from antipode.shim import Incomplete
 from antipode_shims import sns
 from antipode_shims.sns._clients import received
+from antipode_shims.sns._format import show_checksum
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -124,3 +125,30 @@ def test_an_envelope_without_a_label_is_complete() -> None:
     """Its attributes are in the body, where nobody hides them."""
     envelope = json.dumps({"Type": "Notification", "Message": "hello"})
     assert lineage_of({"MessageId": "wrapped", "Body": envelope}).empty
+
+
+def test_the_checksum_is_of_the_attributes_that_are_shown() -> None:
+    """As SQS documents it: of names in order, types, and texts or bytes, each after its length."""
+
+    def part(value: bytes) -> bytes:
+        return len(value).to_bytes(4, "big") + value
+
+    def checksum(*parts: bytes) -> str:
+        return hashlib.md5(b"".join(parts), usedforsecurity=False).hexdigest()
+
+    blob = part(b"blob") + part(b"Binary") + b"\x02" + part(b"\x00\xff")
+    text = part(b"text") + part(b"String") + b"\x01" + part(b"hello")
+    ours = part(b"antipode") + part(b"String") + b"\x01" + part(b"L")
+    shown: dict[str, dict[str, Any]] = {
+        "text": {"DataType": "String", "StringValue": "hello"},
+        "blob": {"DataType": "Binary", "BinaryValue": b"\x00\xff"},
+    }
+    all_of = {**shown, "antipode": {"DataType": "String", "StringValue": "L"}}
+    told = {"MD5OfMessageAttributes": checksum(ours, blob, text)}
+    show_checksum(told, all_of, shown)
+    assert told == {"MD5OfMessageAttributes": checksum(blob, text)}
+    show_checksum(told, shown, {})
+    assert not told
+    damaged = {"MD5OfMessageAttributes": checksum(b"damaged")}
+    show_checksum(damaged, all_of, shown)
+    assert damaged == {"MD5OfMessageAttributes": checksum(b"damaged")}

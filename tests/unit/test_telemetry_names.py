@@ -35,6 +35,7 @@ ABOUT_NO_STORE = {
     "blocked_loop",
     "dry_run_unwritten",
     "grpc_metadata_over_limit",
+    "open_branches",
     "scope_out_of_order",
 }
 

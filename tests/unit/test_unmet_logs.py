@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import TYPE_CHECKING
 
 import pytest
@@ -37,6 +39,23 @@ def test_a_barrier_logs_what_it_did_not_get(caplog: pytest.LogCaptureFixture) ->
     assert line.startswith("a barrier did not see all that it depends on in 'late-of-this-test'")
     assert "(not_yet). It ended with barrier_timeout: not visible after" in line
     assert line.endswith("retry later, read the primary, or give a longer timeout")
+
+
+def test_a_record_that_is_kept_keeps_no_frame(caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever keeps records, Sentry's breadcrumbs say, keeps nothing of the request with them."""
+    server = FakeServer("kept-of-this-test")
+    antipode.shim.register(server)
+
+    def request() -> weakref.ref[set[str]]:
+        of_the_request = {"its body"}
+        with pytest.raises(antipode.BarrierTimeout):
+            antipode.barrier(Lineage([WriteId("kept-of-this-test", "log", 7)]), timeout=0.02)
+        return weakref.ref(of_the_request)
+
+    kept = request()
+    gc.collect()
+    assert said(caplog, "kept-of-this-test")
+    assert kept() is None
 
 
 def test_a_mark_is_logged_by_its_subject(caplog: pytest.LogCaptureFixture) -> None:

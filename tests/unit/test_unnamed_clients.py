@@ -15,7 +15,7 @@ from antipode._runtime.process_wide import ProcessWide
 from antipode._runtime.ruled import holds_reads
 from antipode._runtime.unnamed import tell_of_undeclared, url_of
 from antipode.diagnostics import clients_without_names, rules_without_clients
-from tests.unit._dry_runs import lints
+from tests.unit._dry_runs import lints, records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -126,6 +126,55 @@ def test_a_dry_run_leaves_out_what_a_call_names(
         pass
     antipode.configure(mode="enforce")
     assert lints(tmp_path) == []
+
+
+def rules_told(folder: Path) -> list[tuple[str, bool]]:
+    return [(one["entry"], one["matched"]) for one in records(folder, "rule")]
+
+
+def test_a_dry_run_says_which_rules_match(made: Callable[..., list[str]], tmp_path: Path) -> None:
+    """Of those in force once the first request begins, and of each that matches later, once."""
+    antipode.configure(
+        mode="dry-run",
+        dry_run_dir=tmp_path,
+        datastores="a=redis://user:secret@one/1, b=redis://two, c=redis://three, -=redis://four",
+    )
+    made("two")
+    made("four")
+    assert records(tmp_path) == []
+    for host in ("two", "one", "one"):
+        with antipode.scope():
+            made(host)
+    first = [("a=redis://one:6379/1", False), ("b=redis://two:6379", True)]
+    first.append(("c=redis://three:6379", False))
+    assert rules_told(tmp_path) == [*first, ("a=redis://one:6379/1", True)]
+
+
+def test_a_dry_run_that_begins_later_knows_what_matched(
+    made: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    """Also by a rule that a dry run takes for a replica's."""
+    antipode.configure(datastores="a=redis://one?both=true, b=redis://two?both=true")
+    made("one")
+    antipode.configure(mode="dry-run", dry_run_dir=tmp_path)
+    with antipode.scope():
+        assert rules_without_clients() == ["b=redis://two:6379"]
+    assert rules_told(tmp_path) == [("a=redis://one:6379", True), ("b=redis://two:6379", False)]
+
+
+def test_a_dry_run_has_rules_that_came_after_its_first_request(
+    made: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    """At its end, if it had any request at all."""
+    for folder, requests in ((tmp_path / "one", 1), (tmp_path / "none", 0)):
+        antipode.configure(mode="dry-run", dry_run_dir=folder, datastores="")
+        for _ in range(requests):
+            with antipode.scope():
+                pass
+        antipode.configure(datastores="a=redis://one")
+        made("none")
+        antipode.configure(mode="enforce")
+    assert rules_told(tmp_path / "one") == [("a=redis://one:6379", False)]
 
 
 def test_what_is_no_datastore_of_ours(

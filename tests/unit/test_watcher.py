@@ -121,6 +121,18 @@ def test_one_look_counts_again_for_what_is_asked_again(clock: VirtualClock) -> N
         waiter.cancel()
 
 
+def test_one_look_of_which_a_barrier_is_told_late_counts(clock: VirtualClock) -> None:
+    """What a barrier of one look is told counts, although a poll before had no room for it."""
+    notified: list[None] = []
+    with FakeStore("a", clock, reads_from="replica") as store:
+        antipode.shim.register(store)
+        wait = Wait({"a": [FIRST]}, policies=POLICIES, now_s=0.0, unix_s=0.0, timeout_s=5.0)
+        waiter = Waiter(wait, lambda: notified.append(None), clock=clock, once=True)
+        waiter.take("a", Observation("server-1", {FIRST: Status.VISIBLE}), left_s=0.0)
+    assert [outcome.status for outcome in wait.result(1.0).outcomes] == [Status.VISIBLE]
+    assert notified == [None]
+
+
 def test_an_outcome_names_the_server_that_showed_all() -> None:
     """What one server showed and another one shows with the rest is the other one's."""
     wait = Wait({"a": [FIRST, SECOND]}, policies=POLICIES, now_s=0.0, unix_s=0.0, timeout_s=9.0)

@@ -13,6 +13,7 @@
 #include "antipode/outcomes.h"
 #include "antipode/scope.h"
 #include "antipode/settings.h"
+#include "antipode/shim.h"
 
 namespace antipode {
 
@@ -54,7 +55,7 @@ struct BarrierAttempt {
 /// As `Barrier`, but throws nothing. A mistake in an argument has the code `argument`.
 ANTIPODE_EXPORT BarrierAttempt TryBarrier(const BarrierOptions& options) noexcept;
 
-/// As `Barrier`, in a separate thread and in the caller's scope. What is wrong with the call is thrown at once.
+/// As `Barrier`, in the caller's scope; no thread waits for it. What is wrong with the call is thrown at once.
 ANTIPODE_EXPORT std::future<BarrierResult> BarrierAsync(const BarrierOptions& options);
 
 /// A barrier that runs in the background.
@@ -68,7 +69,8 @@ class ANTIPODE_EXPORT Cancellable {
   struct State;
   std::shared_ptr<State> state_;
 };
-/// Calls back once, met or unmet, unless cancelled, in a background thread and in the caller's scope.
+/// Calls back once, met or unmet, unless cancelled, in the caller's scope and on one of the library's few threads. No
+/// thread waits for it. Callbacks that block hold up other callbacks, and no barrier.
 ANTIPODE_EXPORT Cancellable BarrierCallback(std::function<void(const BarrierResult&)> callback,
                                             const BarrierOptions& options);
 
@@ -90,6 +92,20 @@ class ANTIPODE_EXPORT BarriersGuard {
 /// Looks once at each server, for at most a second, or without `refresh` not at all, and never throws for what is
 /// unmet. Of the options, the lineage, `only` and `exclude` count.
 ANTIPODE_EXPORT BarrierResult Check(const BarrierOptions& options = {}, bool refresh = true);
+
+/// Where the next read of a datastore goes, for a router of reads: to the replica that shows enough, or the primary.
+///
+/// A request that depends on nothing there reads at the replica. Otherwise this waits, within the time that the reads
+/// of the request have (`auto_timeout`), until the replica shows what the request depends on. Where it does not, or the
+/// request has written in a transaction that is open, it is the primary's turn, and that is counted
+/// (`reads_at_primary`). A replica whose host refuses, or has no address, is not waited for. A request that was sent to
+/// the primary is sent there until it ends; one that goes on for more than 30 s goes back once the replica shows what
+/// the primary has by then. In a dry run, and where the library is off, reads go to the replica.
+///
+///     auto& shop = antipode::RouteReads("shop") == antipode::ReadsFrom::kReplica ? replica : primary;
+///
+/// Throws ConfigurationError where this process has no client of the primary, or several replicas.
+ANTIPODE_EXPORT ReadsFrom RouteReads(const std::string& datastore);
 
 /// Promises that a branch of this request will write to a datastore, and enters that into the current scope.
 ANTIPODE_EXPORT Promise MakePromise(const std::string& datastore, Seconds expires_in);

@@ -14,14 +14,20 @@
 
 namespace antipode {
 
-/// Signs what a session cookie holds. Thread-safe.
+/// What is signed: what is signed as the one never passes for the other.
+enum class SessionUse {
+  kCookie,
+  kToken,  ///< Of an event to whoever's browser.
+};
+
+/// Signs what a session cookie or a token holds. Thread-safe.
 class ANTIPODE_EXPORT SessionSigner {
  public:
   virtual ~SessionSigner();
   /// A content with its signature, which adds the same number of characters to every content.
-  [[nodiscard]] virtual std::string Sign(std::string_view content) const = 0;
-  /// The content of a value; none where no key has signed it.
-  [[nodiscard]] virtual std::optional<std::string> Unsign(std::string_view value) const = 0;
+  [[nodiscard]] virtual std::string Sign(SessionUse use, std::string_view content) const = 0;
+  /// The content of a value; none where no key has signed it for this use.
+  [[nodiscard]] virtual std::optional<std::string> Unsign(SessionUse use, std::string_view value) const = 0;
 };
 
 /// HMAC with SHA-256 of a text: its 32 bytes. Thread-safe.
@@ -84,12 +90,21 @@ class ANTIPODE_EXPORT SessionCookie {
   /// Throws ConfigurationError where a browser would not take it.
   explicit SessionCookie(std::shared_ptr<const SessionSigner> signer, SessionOptions options = {});
 
-  /// Lets a scope start from what the cookies of its request say as well. It never throws for what they say: what
-  /// cannot be believed is counted, and ignored.
+  /// Lets a scope start from what the cookies and tokens of its request say as well. It never throws for what they say:
+  /// what cannot be believed is counted, and ignored.
   ///
   /// `headers` are all of the request's, `on_tls` whether it came over TLS, and `clock` is what ages go by.
   [[nodiscard]] SessionRequest Begin(std::shared_ptr<Scope> scope, const Headers& headers, bool on_tls,
                                      const Clock& clock = SystemClock()) const;
+
+  /// What a scope depends on by now, for an event to whoever's browser: at most 1,024 characters, without spaces and
+  /// commas; empty where there is nothing to wait for. The page that gets the event sends it in the header
+  /// `antipode-session` of its next requests: those depend on it, for `session_max_age`. It is signed, not hidden:
+  /// `egress` says which datastores may be named (specification, sessions, "The token").
+  ///
+  /// What is written later is not in it, nor what a transaction has written that is not committed yet: that is counted
+  /// (`sent_before_commit`).
+  [[nodiscard]] std::string Token(const Scope& scope, const Clock& clock = SystemClock()) const;
 
   /// For the library.
   struct Inside;

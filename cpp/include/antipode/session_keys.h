@@ -9,8 +9,8 @@
 
 namespace antipode {
 
-/// What signs session cookies by OpenSSL's HMAC, with the first of some keys, and believes them all: `SignerOf` says
-/// what they are. Throws ConfigurationError where there is none, or one is too short.
+/// What signs session cookies and tokens by OpenSSL's HMAC, with the first of some keys, and believes them all:
+/// `SignerOf` says what they are. Throws ConfigurationError where there is none, or one is too short.
 ANTIPODE_EXPORT std::shared_ptr<const SessionSigner> SessionKeys(const std::vector<std::string>& keys);
 
 }  // namespace antipode

@@ -49,7 +49,8 @@ struct Settings {
   std::optional<std::set<std::string>> egress;        ///< Datastores that may be named outside; none: all.
   std::optional<std::set<std::string>> egress_hosts;  ///< Hosts that may get lineages; none: all.
   std::map<std::string, Answers> peers;               ///< Hosts, with a path or without, and whether they answer.
-  std::optional<std::string> region;                  ///< Of this process: a dry run goes by it.
+  std::size_t max_threads = 64;       ///< Of the library, to check servers: one for each datastore that is waited for.
+  std::optional<std::string> region;  ///< Of this process: a dry run goes by it.
   std::optional<std::string> dry_run_dir;             ///< Where a dry run writes its records; none: it writes none.
   std::optional<std::set<std::string>> app_packages;  ///< Namespaces that are the application's, wherever they are.
 };

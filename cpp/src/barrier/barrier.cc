@@ -3,15 +3,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <condition_variable>
 #include <cstdint>
+#include <exception>
+#include <functional>
+#include <future>
+#include <memory>
 #include <mutex>
 #include <system_error>
-#include <thread>
 
 #include "barrier/call.h"
+#include "barrier/future_call.h"
 #include "barrier/registry.h"
 #include "request/inside.h"
+#include "runtime/background.h"
 #include "runtime/dry_run.h"
 #include "runtime/observers.h"
 #include "runtime/random_hex.h"
@@ -19,12 +23,11 @@
 
 namespace antipode {
 
-/// What ends a wait: that it is finished, or cancelled.
 struct Cancellable::State {
-  Wake finished;
   std::mutex lock;
-  bool over = false;
+  bool over = false;  ///< It is called back, or was.
   bool cancelled = false;
+  std::weak_ptr<FutureCall> call;  ///< It holds this, for the callback.
 };
 
 namespace {
@@ -41,11 +44,11 @@ void Await(const std::shared_ptr<Waiter>& waiter, const Wake& finished) {
 }
 
 /// Waits in this thread until the barrier is finished, or `finished` is set.
-void Run(Call& call, Wake& finished, bool once = false) {
+void Run(Call& call, Wake& finished) {
   if (const auto comparison = call.Compare()) {
     Wake compared;
     const auto waiter = std::make_shared<Waiter>(
-        comparison->wait(), [&compared] { compared.Set(); }, call.clock(), true);
+        comparison->wait(), [&compared] { compared.Set(); }, call.clock(), Purpose::kCheck);
     Await(waiter, compared);
     waiter->Cancel();
     call.Compared(*comparison);
@@ -56,15 +59,33 @@ void Run(Call& call, Wake& finished, bool once = false) {
     for (const auto& [name, fence] : fences) fence->Wait(std::max(until_s - call.clock().Now(), 0.0));
     call.RaiseFences(fences);
   }
-  const auto waiter = call.MakeWaiter([&finished] { finished.Set(); }, once);
+  const auto waiter = call.MakeWaiter([&finished] { finished.Set(); });
   Await(waiter, finished);
   waiter->Cancel();
+}
+
+/// A barrier that is on its way. Throws what is wrong with it.
+std::shared_ptr<FutureCall> Begun(const BarrierOptions& options, std::function<void(FutureCall::Ending)> ended) {
+  const auto call = std::make_shared<FutureCall>(options, SystemClock(), Purpose::kBarrier, std::move(ended));
+  try {
+    call->Begin(background::Timekeeper());
+  } catch (const std::system_error& error) {
+    call->NotStarted(error.what());
+  }
+  return call;
 }
 
 }  // namespace
 
 BarrierResult Barrier(const BarrierOptions& options) {
   Call call(options, SystemClock());
+  Wake finished;
+  Run(call, finished);
+  return call.Conclude();
+}
+
+BarrierResult Route(const BarrierOptions& options, Clock& clock) {
+  Call call(options, clock, Purpose::kRoute);
   Wake finished;
   Run(call, finished);
   return call.Conclude();
@@ -83,59 +104,55 @@ BarrierAttempt TryBarrier(const BarrierOptions& options) noexcept {
 }
 
 std::future<BarrierResult> BarrierAsync(const BarrierOptions& options) {
-  const auto call = std::make_shared<Call>(options, SystemClock());
-  auto promised = std::make_shared<std::promise<BarrierResult>>();
-  auto future = promised->get_future();
-  try {
-    std::thread([call, promised, captured = Capture()] {
-      const ScopeGuard guard(captured);
-      try {
-        Wake finished;
-        Run(*call, finished);
-        promised->set_value(call->Conclude());
-      } catch (...) {
-        promised->set_exception(std::current_exception());
-      }
-    }).detach();
-  } catch (const std::system_error& error) {
-    call->NotStarted(error.what());
-  }
-  return future;
+  const auto promised = std::make_shared<std::promise<BarrierResult>>();
+  Begun(options, [promised](const FutureCall::Ending& ending) {
+    if (const auto* error = std::get_if<std::exception_ptr>(&ending)) {
+      promised->set_exception(*error);
+    } else {
+      promised->set_value(std::get<BarrierResult>(ending));
+    }
+  });
+  return promised->get_future();
 }
 
 bool Cancellable::Cancel() {
-  const std::lock_guard guard(state_->lock);
-  const bool running = !state_->over;
-  state_->cancelled = state_->cancelled || running;
-  state_->finished.Set();
-  return running;
+  {
+    const std::lock_guard guard(state_->lock);
+    if (state_->over) return false;
+    state_->cancelled = true;
+  }
+  if (const auto call = state_->call.lock()) call->Cancel();
+  return true;
 }
 
 Cancellable BarrierCallback(std::function<void(const BarrierResult&)> callback, const BarrierOptions& options) {
   BarrierOptions returning = options;
   returning.raise_unmet = false;
-  const auto call = std::make_shared<Call>(returning, SystemClock());
   Cancellable handle;
   handle.state_ = std::make_shared<Cancellable::State>();
-  try {
-    std::thread([call, callback = std::move(callback), state = handle.state_, captured = Capture()] {
-      const ScopeGuard guard(captured);
-      try {
-        Run(*call, state->finished);
-        {
-          const std::lock_guard over(state->lock);
-          if (state->cancelled) return;
-          state->over = true;
-        }
-        callback(call->Conclude());
-      } catch (...) {  // What a callback throws never escapes.
-        const std::string thrown = Thrown();
-        WarnOnce("callback", "", thrown, "the callback of a barrier failed: " + thrown);
-      }
-    }).detach();
-  } catch (const std::system_error& error) {
-    call->NotStarted(error.what());
-  }
+  const auto call_back = [callback = std::move(callback), state = handle.state_,
+                          captured = Capture()](const FutureCall::Ending& ending) {
+    {
+      const std::lock_guard over(state->lock);
+      if (state->cancelled) return;
+      state->over = true;
+    }
+    const ScopeGuard guard(captured);
+    try {
+      if (const auto* error = std::get_if<std::exception_ptr>(&ending)) std::rethrow_exception(*error);
+      callback(std::get<BarrierResult>(ending));
+    } catch (...) {  // What a callback throws never escapes.
+      const std::string thrown = Thrown();
+      WarnOnce("callback", "", thrown, "the callback of a barrier failed: " + thrown);
+    }
+  };
+  handle.state_->call = Begun(returning, [call_back](const FutureCall::Ending& ending) {
+    try {
+      background::Call([call_back, ending] { call_back(ending); });
+    } catch (const std::system_error&) {  // There is no thread for it: here, rather than never.
+      call_back(ending);
+    }
+  });
   return handle;
 }
 
@@ -146,12 +163,12 @@ BarrierResult Check(const BarrierOptions& options, bool refresh) {
   looking.exclude = options.exclude;
   looking.timeout = Seconds(kLookS);
   looking.raise_unmet = false;
-  Call call(looking, SystemClock(), true);
+  Call call(looking, SystemClock(), Purpose::kCheck);
   if (refresh) {
     Wake finished;
-    Run(call, finished, true);
+    Run(call, finished);
   } else {
-    call.MakeWaiter([] {}, false)->Recall();
+    call.MakeWaiter([] {})->Recall();
   }
   return call.Conclude();
 }

@@ -72,8 +72,8 @@ std::vector<Outcome> Comparison::Outcomes() {
   return found;
 }
 
-Call::Call(const BarrierOptions& options, Clock& clock, bool check)
-    : options_(options), clock_(clock), scope_(CurrentScope()), check_(check), observer_(DryRunNow()) {
+Call::Call(const BarrierOptions& options, Clock& clock, Purpose purpose)
+    : options_(options), clock_(clock), scope_(CurrentScope()), purpose_(purpose), observer_(DryRunNow()) {
   if (observer_) called_ = CurrentCallStack();
   const Settings settings = CurrentSettings();
   timeout_s_ = Bounded(options.timeout.count(), settings.max_timeout.count());
@@ -152,7 +152,7 @@ Fences Call::AskFences() {
 /// Whether its reads wait, and this call does not. A check asks no primary what a replica shows: it has all that was
 /// written.
 bool Call::IsLeftToReads(const std::string& datastore) const {
-  return options_.at == At::kRead || (check_ && IsSeenByReadsAlone(datastore));
+  return options_.at == At::kRead || (purpose_ == Purpose::kCheck && IsSeenByReadsAlone(datastore));
 }
 
 double Call::FenceS() const {
@@ -178,8 +178,8 @@ void Call::RaiseFences(const Fences& fences) {
   }
 }
 
-std::shared_ptr<Waiter> Call::MakeWaiter(std::function<void()> notify, bool once) {
-  return std::make_shared<Waiter>(*wait_, std::move(notify), clock_, once);
+std::shared_ptr<Waiter> Call::MakeWaiter(std::function<void()> notify) {
+  return std::make_shared<Waiter>(*wait_, std::move(notify), clock_, purpose_);
 }
 
 double Call::LeftS() const {
@@ -196,7 +196,7 @@ BarrierResult Call::Conclude() {
   }
   TellOfUnknownStores(unknown);
   const auto error = ErrorOf(result);
-  Count(error ? "barrier_" + error->code() : "barrier_ok");
+  if (purpose_ != Purpose::kRoute) Count(error ? "barrier_" + error->code() : "barrier_ok");
   if (error && policies_.raise_unmet) {  // What is returned is its caller's to use.
     TellOfUnmet("barrier", *error);
     Throw(*error);
@@ -230,7 +230,7 @@ void Call::Tell() const {
   for (const auto& [name, pending] : wanted.pending) {
     seen.guards.insert(seen.guards.end(), pending.begin(), pending.end());
   }
-  seen.nothing = !check_ && seen.guards.empty() && wanted.fenced.empty();
+  seen.nothing = purpose_ != Purpose::kCheck && seen.guards.empty() && wanted.fenced.empty();
   seen.empty = wanted.settled.empty();
   observer_->Succeeds(seen);
 }

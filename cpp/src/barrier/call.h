@@ -35,7 +35,7 @@ class Comparison {
 class Call {
  public:
   /// Plans the wait. Throws ConfigurationError, or std::invalid_argument.
-  Call(const BarrierOptions& options, Clock& clock, bool check = false);
+  Call(const BarrierOptions& options, Clock& clock, Purpose purpose = Purpose::kBarrier);
 
   /// Looks at what is registered, where the lineage names what is unknown here; null where there is nothing to ask.
   std::unique_ptr<Comparison> Compare();
@@ -47,7 +47,7 @@ class Call {
   [[nodiscard]] bool IsLeftToReads(const std::string& datastore) const;
   /// Waits for the positions that are there by now, in place of what was dropped.
   void RaiseFences(const Fences& fences);
-  std::shared_ptr<Waiter> MakeWaiter(std::function<void()> notify, bool once);
+  std::shared_ptr<Waiter> MakeWaiter(std::function<void()> notify);
   [[nodiscard]] double LeftS() const;
   /// The result, after leaving in the scope what later reads need. Throws UnmetError.
   BarrierResult Conclude();
@@ -73,11 +73,14 @@ class Call {
   Policies policies_;
   double timeout_s_;
   Plan plan_;
-  bool check_;
+  Purpose purpose_;
   std::shared_ptr<DryRunObserver> observer_;
   CallStack called_;
   std::optional<Plan> wanted_;  ///< In a dry run, what it would wait for without.
   std::optional<Wait> wait_;
 };
+
+/// What a router of reads asks before it sends one: `Purpose::kRoute`.
+BarrierResult Route(const BarrierOptions& options, Clock& clock);
 
 }  // namespace antipode

@@ -121,7 +121,6 @@ bool Wait::Judge(const Dependency& dependency, const Observation& observation, d
   return IsPending(status);
 }
 
-/// A check left something to wait for.
 void Wait::WaitOn(double now_s) {
   late_s_ = now_s;
   fresh_from_s_.reset();

@@ -59,6 +59,8 @@ class Wait {
   void Record(const std::string& datastore, const Observation& observation, double now_s);
   void Unreached(const std::string& datastore, const std::string& cause, double now_s);
   void Failed(const std::string& datastore, const std::string& cause, double now_s);
+  /// A check left something to wait for.
+  void WaitOn(double now_s);
   [[nodiscard]] BarrierResult Result(double now_s) const;
 
  private:
@@ -67,7 +69,6 @@ class Wait {
     std::set<Dependency> asked;
   };
   bool Judge(const Dependency& dependency, const Observation& observation, double now_s);
-  void WaitOn(double now_s);
   void Doubt(double now_s);
 
   Policies policies_;

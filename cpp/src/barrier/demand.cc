@@ -14,7 +14,8 @@ constexpr double kLeastLookS = 0.05;
 /// A server that is far away is asked all the same, instead of giving its connection up.
 constexpr double kAutomaticLookS = 0.5;
 
-/// Whether anything in a lineage is of a datastore, or may be.
+}  // namespace
+
 bool Concerns(const Lineage& lineage, const std::string& datastore) {
   if (!lineage.unknown().empty()) return true;
   for (const Incomplete& mark : lineage.incomplete()) {
@@ -25,8 +26,6 @@ bool Concerns(const Lineage& lineage, const std::string& datastore) {
   const auto promises = lineage.promises();
   return std::any_of(writes.begin(), writes.end(), of_it) || std::any_of(promises.begin(), promises.end(), of_it);
 }
-
-}  // namespace
 
 Demand::Demand(std::set<Dependency> wanted, const Policies& policies, std::shared_ptr<Allowance> allowance,
                Proofs proofs)

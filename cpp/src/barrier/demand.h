@@ -56,6 +56,9 @@ class Demand {
   Proofs proofs_;
 };
 
+/// Whether anything in a lineage is of a datastore, or of any.
+bool Concerns(const Lineage& lineage, const std::string& datastore);
+
 /// What reads of one datastore wait for by themselves while their request depends on the same. Its time is the
 /// request's. When that is used up, or no check can help, the read is answered all the same, and counted, unless stale
 /// reads are to throw.

@@ -19,8 +19,10 @@ bool Fence::Done() {
 }
 
 void Fence::Cancel() {
+  std::function<void()> dropped;  // Destroyed without the lock: it may hold who waits, who holds this.
   const std::lock_guard guard(lock_);
   cancelled_ = true;
+  dropped.swap(callback_);
 }
 
 std::set<WriteId> Fence::Result() {

@@ -21,7 +21,7 @@ class Fence {
   /// Waits for it, at most so many seconds.
   void Wait(double timeout_s);
   [[nodiscard]] bool Done();
-  /// Nobody wants it any more; whether somebody did.
+  /// Nobody wants it any more, nor is called back.
   void Cancel();
   /// The position; empty where none was learned by now.
   std::set<WriteId> Result();

@@ -17,8 +17,8 @@ std::vector<std::string> NamesOf(const Pending& pending) {
 
 }  // namespace
 
-Waiter::Waiter(Wait& wait, std::function<void()> notify, const Clock& clock, bool once)
-    : wait_(wait), notify_(std::move(notify)), clock_(clock), once_(once) {
+Waiter::Waiter(Wait& wait, std::function<void()> notify, const Clock& clock, Purpose purpose)
+    : wait_(wait), notify_(std::move(notify)), clock_(clock), purpose_(purpose) {
   for (const std::string& name : NamesOf(wait.pending())) {
     if (const auto store = registry::Looking(name)) {
       watchers_[name] = store->watcher();
@@ -36,9 +36,14 @@ bool Waiter::Finished() {
 }
 
 bool Waiter::IsFinished() const {
-  if (!once_) return wait_.Finished();
-  // Even if it cannot succeed any more: the caller asks what is visible.
   const auto& pending = wait_.pending();
+  if (purpose_ != Purpose::kCheck) {
+    if (wait_.Finished()) return true;
+    return purpose_ == Purpose::kRoute && std::any_of(pending.begin(), pending.end(), [this](const auto& each) {
+             return watchers_.at(each.first)->Absent();
+           });
+  }
+  // Even if it cannot succeed any more: the caller asks what is visible.
   return std::all_of(pending.begin(), pending.end(),
                      [this](const auto& each) { return looked_.count(each.first) != 0; });
 }
@@ -98,9 +103,14 @@ void Waiter::Cancel() {
 
 std::set<Dependency> Waiter::Wanted(const std::string& datastore) {
   const std::lock_guard guard(lock_);
-  if (over_ || IsFinished() || (once_ && looked_.count(datastore) != 0)) return {};
+  if (over_ || IsFinished() || (purpose_ == Purpose::kCheck && looked_.count(datastore) != 0)) return {};
   const auto found = wait_.pending().find(datastore);
   return found == wait_.pending().end() ? std::set<Dependency>() : found->second;
+}
+
+void Waiter::WaitedOn(double at_s) {
+  const std::lock_guard guard(lock_);
+  if (!over_) wait_.WaitOn(at_s);
 }
 
 void Waiter::Take(const std::string& datastore, const Observation& observation) {

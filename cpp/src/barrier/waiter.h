@@ -13,12 +13,16 @@
 
 namespace antipode {
 
+/// What a wait is for: it is a barrier's; each server is asked once; or its caller has another way to go, so that it
+/// ends as soon as no server is there, and is no barrier that failed.
+enum class Purpose { kBarrier, kCheck, kRoute };
+
 /// A `Wait` that watchers feed. Thread-safe; held by `std::shared_ptr`.
 class Waiter final : public Subscriber, public std::enable_shared_from_this<Waiter> {
  public:
   /// Calls `notify` once, from any thread, when `wait` is finished, and never after `Cancel` has returned; it must not
-  /// call the waiter. `once`: one check of each datastore is enough.
-  Waiter(Wait& wait, std::function<void()> notify, const Clock& clock, bool once);
+  /// call the waiter.
+  Waiter(Wait& wait, std::function<void()> notify, const Clock& clock, Purpose purpose);
 
   /// Seconds until the deadline of its wait.
   [[nodiscard]] double LeftS() const;
@@ -32,6 +36,7 @@ class Waiter final : public Subscriber, public std::enable_shared_from_this<Wait
   void Cancel();
 
   std::set<Dependency> Wanted(const std::string& datastore) override;
+  void WaitedOn(double at_s) override;
   void Take(const std::string& datastore, const Observation& observation) override;
   void Unreached(const std::string& datastore, const std::string& cause) override;
   void Failed(const std::string& datastore, const std::string& cause) override;
@@ -45,7 +50,7 @@ class Waiter final : public Subscriber, public std::enable_shared_from_this<Wait
   Wait& wait_;
   std::function<void()> notify_;
   const Clock& clock_;
-  bool once_;
+  Purpose purpose_;
   std::mutex lock_;
   std::set<std::string> looked_;
   bool over_ = false;

@@ -1,7 +1,10 @@
 #include "barrier/watcher.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <iterator>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -22,6 +25,24 @@ constexpr std::size_t kMostUnknown = 1'000;
 constexpr double kLeastLookS = 0.005;
 /// A pause that ends so many microseconds before its time was ended by the server.
 constexpr std::int64_t kPushedUs = 500;
+/// Seconds for which a server that was not there is taken not to be.
+constexpr double kAbsentS = 1.0;
+
+/// Whether a client says that no server is there: refused, or a host or socket without address. A caller that has
+/// another way to go then takes it at once. Clients keep no error of the system's, only its words or its number.
+bool IsAbsent(std::string cause) {
+  for (char& each : cause) each = static_cast<char>(std::tolower(static_cast<unsigned char>(each)));
+  static constexpr std::string_view kNobody[] = {"connection refused",
+                                                 "(111)",
+                                                 "no such file or directory",
+                                                 "unknown server host",
+                                                 "can't resolve",
+                                                 "failed to resolve",
+                                                 "name or service not known",
+                                                 "no address associated with hostname"};
+  return std::any_of(std::begin(kNobody), std::end(kNobody),
+                     [&](std::string_view each) { return cause.find(each) != std::string::npos; });
+}
 
 void SortOut(const std::set<Dependency>& wanted, std::set<WriteId>& writes, std::set<Promise>& promises) {
   for (const Dependency& each : wanted) {
@@ -171,77 +192,90 @@ bool Knowledge::Has(const Dependency& wanted) const {
 Watcher::Watcher(Store& store) : datastore_(store.datastore()), store_(store.weak_from_this()), clock_(store.clock()) {}
 
 void Watcher::Subscribe(const std::shared_ptr<Subscriber>& subscriber, bool is_checked) {
+  const auto wanted = subscriber->Wanted(datastore_);
+  if (wanted.empty()) return;
   std::string cause;
   {
     const std::lock_guard guard(lock_);
-    cause = closed_ ? kClosed : Join(subscriber, is_checked);
+    cause = closed_ ? kClosed : Join(subscriber, wanted, is_checked);
+    if (subscriber->Wanted(datastore_).empty()) subscribers_.Leave(subscriber);  // It ended meanwhile, elsewhere.
   }
   if (!cause.empty()) subscriber->Failed(datastore_, cause);
 }
 
-std::string Watcher::Join(const std::shared_ptr<Subscriber>& subscriber, bool is_checked) {
+std::string Watcher::Join(const std::shared_ptr<Subscriber>& subscriber, const std::set<Dependency>& wanted,
+                          bool is_checked) {
   const std::int64_t now_us = NowUs();
-  const bool is_new = subscribers_.try_emplace(subscriber, now_us).second;
-  if (is_new) joined_.insert(now_us);
   if (running_) {
     is_checked_ = false;
     wake_.Set();
-    return "";
-  }
-  is_checked_ = is_checked;
-  checked_us_ = is_checked ? std::optional(now_us) : std::nullopt;
-  try {
-    clock_.Spawn(shared_from_this());
+  } else {
+    is_checked_ = is_checked;
+    checked_us_ = is_checked ? std::optional(now_us) : std::nullopt;
+    try {
+      clock_.Spawn(shared_from_this());
+    } catch (const std::system_error& error) {  // Nobody checks; who comes later tries again.
+      return std::string("no thread: ") + error.what();
+    }
     SetRunning(true);
-  } catch (const std::system_error& error) {  // Nobody checks; who comes later tries again.
-    Leave(subscriber);
-    return std::string("no thread: ") + error.what();
   }
+  subscribers_.Join(subscriber, wanted, now_us);
   return "";
 }
 
 void Watcher::Unsubscribe(const std::shared_ptr<Subscriber>& subscriber) {
   const std::lock_guard guard(lock_);
-  Leave(subscriber);
+  subscribers_.Leave(subscriber);
   if (subscribers_.empty()) wake_.Set();
 }
 
-std::optional<std::int64_t> Watcher::Leave(const std::shared_ptr<Subscriber>& subscriber) {
-  const auto found = subscribers_.find(subscriber);
-  if (found == subscribers_.end()) return std::nullopt;
-  const std::int64_t joined_us = found->second;
-  joined_.erase(joined_.find(joined_us));
-  subscribers_.erase(found);
-  return joined_us;
-}
-
-std::vector<std::int64_t> Watcher::Ended(const std::vector<std::shared_ptr<Subscriber>>& subscribers) {
-  std::vector<std::int64_t> ended;
-  for (const auto& each : subscribers) {
-    if (!each->Wanted(datastore_).empty()) continue;
-    if (const auto joined_us = Leave(each)) ended.push_back(*joined_us);
+void Watcher::Fail(const std::function<void(Subscriber&)>& tell) {
+  std::vector<Subscribers::One> waiting;
+  {
+    const std::lock_guard guard(lock_);
+    checked_us_.reset();
+    waiting = subscribers_.Failed();
   }
-  return ended;
+  for (const auto& each : waiting) tell(Subscribers::Of(each));
+  const std::lock_guard guard(lock_);
+  subscribers_.Settle(waiting, datastore_);
 }
 
-void Watcher::Learn(std::vector<std::int64_t> ended, std::optional<std::int64_t> since_us, std::int64_t checked_us) {
-  if (!since_us) return;
-  ended.erase(std::remove_if(ended.begin(), ended.end(), [&](std::int64_t each) { return each > *since_us; }),
+std::vector<std::int64_t> Watcher::Tell(const Observation& observation, std::optional<std::int64_t> first_us) {
+  Subscribers::Told told;
+  {
+    const std::lock_guard guard(lock_);
+    if (first_us) checked_us_ = first_us;
+    told = subscribers_.Shown(observation, clock_.Now());
+  }
+  std::vector<Subscribers::One> all;
+  for (const auto& [one, left_s] : told.whom) {
+    if (left_s) Subscribers::Of(one).WaitedOn(*left_s);
+    Subscribers::Of(one).Take(datastore_, told.observation);
+    all.push_back(one);
+  }
+  const std::lock_guard guard(lock_);
+  return subscribers_.Settle(all, datastore_);
+}
+
+void Watcher::Learn(std::vector<std::int64_t> ended, std::optional<std::int64_t> until_us, std::int64_t checked_us) {
+  if (!until_us) return;
+  ended.erase(std::remove_if(ended.begin(), ended.end(), [&](std::int64_t each) { return each > *until_us; }),
               ended.end());
   if (ended.empty()) return;
   std::sort(ended.begin(), ended.end());
   const std::int64_t joined_us = ended[ended.size() / 2];
-  expectation_.Learn(*since_us - joined_us, checked_us - joined_us);
+  expectation_.Learn(*until_us - joined_us, checked_us - joined_us);
 }
 
-double Watcher::PausedS(bool ends_pauses) {
+double Watcher::PausedS() {
   const std::int64_t now_us = NowUs();
-  if (ends_pauses) {
+  if (EndsPauses()) {
     due_us_ = now_us + static_cast<std::int64_t>(kSliceS * 1e6);
     return kSliceS;
   }
-  if (joined_.empty()) return 0.0;
-  due_us_ = expectation_.NextUs(now_us, joined_);
+  if (subscribers_.empty()) return 0.0;
+  due_us_ = expectation_.NextUs(now_us, subscribers_.joined());
   return static_cast<double>(due_us_ - now_us) / 1e6;
 }
 
@@ -268,6 +302,23 @@ std::string Watcher::Away() {
   return away_;
 }
 
+bool Watcher::Absent() {
+  const std::lock_guard guard(known_lock_);
+  return absent_s_ && clock_.Now() - *absent_s_ < kAbsentS;
+}
+
+void Watcher::Miss(const std::string& cause) {
+  const bool absent = IsAbsent(cause);
+  {
+    const std::lock_guard guard(known_lock_);
+    away_ = cause;
+    absent_s_ = absent ? std::optional(clock_.Now()) : std::nullopt;
+  }
+  if (!absent) return;
+  WarnOnce("absent_server", datastore_, "",
+           "no server of '" + datastore_ + "' is there, and reads that can go elsewhere do not wait: " + cause);
+}
+
 std::optional<Observation> Watcher::TryLook(const std::set<Dependency>& wanted, double timeout_s) {
   const auto store = store_.lock();  // Lives until the check is over, whoever closes it meanwhile.
   const std::unique_lock<TimedMutex> guard(using_, std::try_to_lock);
@@ -290,12 +341,12 @@ Observation Watcher::Look(const std::set<Dependency>& wanted, double timeout_s) 
     Observation observation = ObserveAll(*endpoint, wanted, clock_.Now() + timeout_s, clock_);
     const std::lock_guard guard(known_lock_);
     away_.clear();
+    absent_s_.reset();
     knowledge_.Learn(observation, clock_.Now());
     return observation;
   } catch (const Unreachable& error) {
     DropEndpoint();
-    const std::lock_guard guard(known_lock_);
-    away_ = error.what();
+    Miss(error.what());
     throw;
   } catch (...) {
     DropEndpoint();
@@ -312,16 +363,10 @@ void Watcher::DropEndpoint() {
   knowledge_.Forget();
 }
 
-std::vector<std::shared_ptr<Subscriber>> Watcher::Waiting() {
+bool Watcher::IsWaitedFor() {
   const std::lock_guard guard(lock_);
-  std::vector<std::shared_ptr<Subscriber>> waiting;
-  for (const auto& [each, joined_us] : subscribers_) waiting.push_back(each);
-  Ended(waiting);
-  waiting.erase(std::remove_if(waiting.begin(), waiting.end(),
-                               [this](const auto& each) { return subscribers_.count(each) == 0; }),
-                waiting.end());
-  if (waiting.empty()) SetRunning(false);
-  return waiting;
+  if (subscribers_.empty()) SetRunning(false);
+  return !subscribers_.empty();
 }
 
 void Watcher::SetRunning(bool running) {
@@ -354,21 +399,20 @@ bool Watcher::IsClosed() {
 std::optional<double> Watcher::Work() {
   const bool is_woken = wake_.IsSet();
   wake_.Clear();
-  const auto subscribers = Waiting();
-  if (subscribers.empty()) {
+  if (!IsWaitedFor()) {
     Rest();
     return std::nullopt;
   }
   std::set<Dependency> wanted;
-  for (const auto& each : subscribers) wanted.merge(each->Wanted(datastore_));
-  if (wanted.empty()) return 0.0;
-  std::optional<std::int64_t> since_us;
-  const bool needs_check = EndsPauses(wanted);  // That pause needs a check of its own.
+  bool is_first = true;
   {
     const std::lock_guard guard(lock_);
-    if (std::exchange(is_checked_, false) && !needs_check) return PausedS(false);
-    since_us = std::exchange(checked_us_, std::nullopt);
+    if (std::exchange(is_checked_, false) && !EndsPauses()) return PausedS();  // That pause needs a check of its own.
+    is_first = !subscribers_.unasked();
+    if (is_first) since_us_ = std::exchange(checked_us_, std::nullopt);
+    wanted = subscribers_.Asks();
   }
+  if (wanted.empty()) return 0.0;  // The last one has left at this moment.
   const std::int64_t checked_us = NowUs();
   Observation observation;
   try {
@@ -376,30 +420,25 @@ std::optional<double> Watcher::Work() {
     observation = Look(wanted, kLookS);
   } catch (const Unreachable& error) {
     Count("poll_failed", datastore_);
-    for (const auto& each : subscribers) each->Unreached(datastore_, error.what());
+    Fail([&](Subscriber& each) { each.Unreached(datastore_, error.what()); });
     return pacer_.BackoffS();
   } catch (...) {  // Whatever it is, nobody may hang on it.
     const std::string thrown = Thrown();
     WarnOnce("poll_failed_for_good", datastore_, thrown, "a poll of '" + datastore_ + "' failed for good: " + thrown);
-    for (const auto& each : subscribers) each->Failed(datastore_, thrown);
+    Fail([&](Subscriber& each) { each.Failed(datastore_, thrown); });
     return 0.0;
   }
   pacer_.Succeeded();
-  for (const auto& each : subscribers) each->Take(datastore_, observation);
-  const bool ends_pauses = EndsPauses(wanted);
+  auto ended = Tell(observation, is_first ? std::optional(checked_us) : std::nullopt);
   const std::lock_guard guard(lock_);
-  checked_us_ = checked_us;
   const bool is_pushed = !is_woken && checked_us < due_us_ - kPushedUs;
-  Learn(Ended(subscribers), is_pushed ? checked_us : since_us, checked_us);
-  return PausedS(ends_pauses);
+  Learn(std::move(ended), is_pushed ? checked_us : since_us_, checked_us);
+  return subscribers_.unasked() ? 0.0 : PausedS();
 }
 
-bool Watcher::EndsPauses(const std::set<Dependency>& wanted) {
+bool Watcher::EndsPauses() {
   const auto endpoint = Held();
-  if (!endpoint || !endpoint->Blocks()) return false;
-  return endpoint->PushesPromises() || std::none_of(wanted.begin(), wanted.end(), [](const Dependency& each) {
-           return std::holds_alternative<Promise>(each);
-         });
+  return endpoint && endpoint->Blocks() && (endpoint->PushesPromises() || !subscribers_.promised());
 }
 
 void Watcher::Pause(double timeout_s) {
@@ -436,16 +475,15 @@ void Watcher::Rest() {
 }
 
 void Watcher::Close() {
-  std::map<std::shared_ptr<Subscriber>, std::int64_t> left;
+  std::vector<std::shared_ptr<Subscriber>> left;
   {
     const std::lock_guard guard(lock_);
     closed_ = true;
-    left.swap(subscribers_);
-    joined_.clear();
+    left = subscribers_.Clear();
   }
   wake_.Set();
   if (const auto endpoint = Held()) endpoint->Interrupt();
-  for (const auto& [each, joined_us] : left) each->Failed(datastore_, kClosed);
+  for (const auto& each : left) each->Failed(datastore_, kClosed);
   // Who makes a connection now releases it itself.
   const std::unique_lock guard(using_, std::chrono::duration<double>(2 * kLookS));
   if (guard.owns_lock()) DropEndpoint();

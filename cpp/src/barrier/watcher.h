@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -15,6 +16,7 @@
 #include "antipode/shim.h"
 #include "barrier/decisions.h"
 #include "barrier/expectation.h"
+#include "barrier/subscribers.h"
 #include "runtime/clock.h"
 
 namespace antipode {
@@ -22,17 +24,6 @@ namespace antipode {
 inline constexpr double kLookS = 1.0;     ///< The longest one check may take.
 inline constexpr double kConnectS = 5.0;  ///< The longest that making a connection may take.
 inline constexpr const char* kClosed = "its shim was closed";
-
-/// Somebody who waits at a watcher. Called from the watcher's thread.
-class Subscriber {
- public:
-  virtual ~Subscriber() = default;
-  /// What it still waits for; empty when it waits no longer.
-  virtual std::set<Dependency> Wanted(const std::string& datastore) = 0;
-  virtual void Take(const std::string& datastore, const Observation& observation) = 0;
-  virtual void Unreached(const std::string& datastore, const std::string& cause) = 0;
-  virtual void Failed(const std::string& datastore, const std::string& cause) = 0;
-};
 
 /// What one server incarnation is known to show, over one connection.
 class Knowledge {
@@ -94,6 +85,8 @@ class Watcher final : public Stepper, public std::enable_shared_from_this<Watche
   bool Lacks(const WriteId& write);
   /// Why the last check failed; empty where it did not.
   std::string Away();
+  /// Whether no server was there a moment ago: its host refused, or has no address.
+  bool Absent();
   /// Looks from the caller's thread; none when the watcher has to: it is at work, or has no connection.
   std::optional<Observation> TryLook(const std::set<Dependency>& wanted, double timeout_s);
   void WakeUp() { wake_.Set(); }
@@ -108,33 +101,38 @@ class Watcher final : public Stepper, public std::enable_shared_from_this<Watche
   std::optional<double> Work();
   bool IsClosed();
   Observation Look(const std::set<Dependency>& wanted, double timeout_s);
-  std::vector<std::shared_ptr<Subscriber>> Waiting();
+  /// Whether anybody waits; where nobody does, the watcher is at rest.
+  bool IsWaitedFor();
   /// Why nobody checks for somebody; empty where somebody does. Under the lock.
-  std::string Join(const std::shared_ptr<Subscriber>& subscriber, bool is_checked);
-  /// Forgets somebody; when it joined, none where it did not wait. Under the lock.
-  std::optional<std::int64_t> Leave(const std::shared_ptr<Subscriber>& subscriber);
-  /// Forgets those that wait no longer; when they joined. Under the lock.
-  std::vector<std::int64_t> Ended(const std::vector<std::shared_ptr<Subscriber>>& subscribers);
-  /// Remembers one wait of those that a check ended which the one before had not.
-  void Learn(std::vector<std::int64_t> ended, std::optional<std::int64_t> since_us, std::int64_t checked_us);
+  std::string Join(const std::shared_ptr<Subscriber>& subscriber, const std::set<Dependency>& wanted, bool is_checked);
+  /// Tells those who waited when a check began that it showed nothing.
+  void Fail(const std::function<void(Subscriber&)>& tell);
+  /// Tells whom a check was for, or met; when those joined who wait no longer. `first_us`: when it began, none for one
+  /// that followed another at once.
+  std::vector<std::int64_t> Tell(const Observation& observation, std::optional<std::int64_t> first_us);
+  /// Remembers one wait of those that a check ended which the one before had not. Under the lock.
+  void Learn(std::vector<std::int64_t> ended, std::optional<std::int64_t> until_us, std::int64_t checked_us);
   /// Seconds until the next check, after one that left something to wait for. Under the lock.
-  double PausedS(bool ends_pauses);
+  double PausedS();
   [[nodiscard]] std::int64_t NowUs() const;
-  [[nodiscard]] bool EndsPauses(const std::set<Dependency>& wanted);
+  /// Whether the server ends a pause once what is waited for may be visible. Under the lock.
+  [[nodiscard]] bool EndsPauses();
   std::shared_ptr<Endpoint> Held();
   /// Under the lock.
   void SetRunning(bool running);
   void DropEndpoint();
+  /// Remembers why a check failed.
+  void Miss(const std::string& cause);
   void Rest();
 
   std::string datastore_;
   std::weak_ptr<Store> store_;
   Clock& clock_;
-  std::mutex lock_;                                                  ///< Of who waits.
-  std::map<std::shared_ptr<Subscriber>, std::int64_t> subscribers_;  ///< And when they joined.
-  std::multiset<std::int64_t> joined_;                               ///< The same times, in order.
+  std::mutex lock_;  ///< Of who waits.
+  Subscribers subscribers_;
   Expectation expectation_;
   std::optional<std::int64_t> checked_us_;  ///< When the last check began that showed anything.
+  std::optional<std::int64_t> since_us_;    ///< The same of the one before the last pause.
   std::int64_t due_us_ = 0;                 ///< When the present pause is over.
   bool is_checked_ = false;                 ///< Who waits checked in vain just now.
   bool running_ = false;
@@ -144,6 +142,7 @@ class Watcher final : public Stepper, public std::enable_shared_from_this<Watche
   std::shared_ptr<Endpoint> endpoint_;
   Knowledge knowledge_;
   std::string away_;
+  std::optional<double> absent_s_;  ///< When it was found that no server is there.
   Pacer pacer_;
   Wake wake_;
 };

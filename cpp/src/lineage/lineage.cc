@@ -232,9 +232,9 @@ Lineage Lineage::WithoutPromises(const std::set<std::string>& ids) const {
 }
 
 Lineage Lineage::WithoutNotes() const {
+  // As those of dry runs and of recorders of histories begin (dry-run.md).
   const auto is_note = [](const std::string& item) {
-    const std::string kind = item.substr(0, 2);
-    return kind == "0r" || kind == "0g";
+    return item.size() > 1 && item[0] == '0' && std::string_view("ghmrv").find(item[1]) != std::string_view::npos;
   };
   if (std::none_of(data_->unknown.begin(), data_->unknown.end(), is_note)) return *this;
   auto data = std::make_shared<Data>(*data_);

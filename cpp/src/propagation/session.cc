@@ -11,6 +11,8 @@
 #include "propagation/headers.h"
 #include "propagation/session_content.h"
 #include "request/inside.h"
+#include "request/open_writes.h"
+#include "runtime/dry_run.h"
 #include "runtime/observers.h"
 #include "runtime/settings.h"
 
@@ -34,9 +36,10 @@ void CheckAttribute(const char* what, std::string_view text) {
   throw ConfigurationError(std::string("the ") + what + " of a cookie cannot be '" + std::string(text) + "'");
 }
 
-void Ignored(const char* metric, const std::string& why) {
+void Ignored(const char* metric, SessionUse use, const std::string& why) {
   Count(metric);
-  WarnOnce(metric, "", why, "a session cookie is ignored: " + why);
+  const std::string what = use == SessionUse::kToken ? "token" : "cookie";
+  WarnOnce(metric, "", what + ": " + why, "a session " + what + " is ignored: " + why);
 }
 
 }  // namespace
@@ -55,21 +58,22 @@ struct SessionCookie::Inside {
     return header += "; HttpOnly; SameSite=Lax";
   }
 
-  /// What is left of cookies; the others are counted, and ignored.
-  [[nodiscard]] std::vector<session::Part> Read(const std::vector<std::string_view>& values, const Clock& clock) const {
+  /// What is left of cookies or tokens; the others are counted, and ignored.
+  [[nodiscard]] std::vector<session::Part> Read(SessionUse use, const std::vector<std::string_view>& values,
+                                                const Clock& clock) const {
     const auto settings = SettingsInForce();
     const auto now_s = static_cast<std::int64_t>(clock.UnixSeconds());
     std::vector<session::Part> parts;
     for (std::size_t n = 0; n < std::min(values.size(), kMostCookies); ++n) {
-      const auto content = values[n].size() <= kMostBytes ? signer->Unsign(values[n]) : std::nullopt;
+      const auto content = values[n].size() <= kMostBytes ? signer->Unsign(use, values[n]) : std::nullopt;
       if (!content) {
-        Ignored("session_forged", "no key of this service has signed it");
+        Ignored("session_forged", use, "no key of this service has signed it");
         continue;
       }
       std::string why;
       const auto read = session::PartsOf(*content, clock, *settings, &why);
       if (!read) {
-        Ignored("session_unreadable", why);
+        Ignored("session_unreadable", use, why);
         continue;
       }
       const auto living = session::Living(*read, now_s, settings->session_max_age.count());
@@ -77,7 +81,8 @@ struct SessionCookie::Inside {
       parts.insert(parts.end(), living.begin(), living.end());
     }
     if (values.size() > kMostCookies) {
-      Ignored("session_forged", "more than " + std::to_string(kMostCookies) + " of its name came with one request");
+      Ignored("session_forged", use,
+              "more than " + std::to_string(kMostCookies) + " of its name came with one request");
     }
     return parts;
   }
@@ -110,7 +115,8 @@ struct SessionRequest::Inside {
     if (added.empty()) return SessionChange{"", cookie->Header("", 0, secure), *cache_control};
     std::vector<session::Part> all = parts;
     all.push_back({now_s, added});
-    const std::string value = cookie->signer->Sign(session::ContentOf(all, cookie->room, *settings));
+    const std::string value =
+        cookie->signer->Sign(SessionUse::kCookie, session::ContentOf(all, cookie->room, *settings));
     const auto lasts_s = static_cast<std::int64_t>(std::ceil(max_age_s));
     return SessionChange{value, cookie->Header(value, lasts_s, secure), *cache_control};
   }
@@ -154,7 +160,7 @@ SessionCookie::SessionCookie(std::shared_ptr<const SessionSigner> signer, Sessio
   }
   CheckAttribute("path", options.path);
   CheckAttribute("domain", options.domain.value_or(""));
-  const std::size_t taken = options.name.size() + 1 + signer->Sign("").size();
+  const std::size_t taken = options.name.size() + 1 + signer->Sign(SessionUse::kCookie, "").size();
   if (taken > kMostBytes) throw ConfigurationError("a signature leaves no room in a session cookie");
   inside_ = std::make_shared<const Inside>(Inside{std::move(signer), std::move(options), kMostBytes - taken});
 }
@@ -162,11 +168,17 @@ SessionCookie::SessionCookie(std::shared_ptr<const SessionSigner> signer, Sessio
 SessionRequest SessionCookie::Begin(std::shared_ptr<Scope> scope, const Headers& headers, bool on_tls,
                                     const Clock& clock) const {
   std::vector<std::string_view> values;
-  if (!Disabled()) values = session::CookiesOf(headers, inside_->options.name);
-  auto parts = inside_->Read(values, clock);
-  if (!parts.empty()) {
+  std::vector<std::string_view> tokens;
+  if (!Disabled()) {
+    values = session::CookiesOf(headers, inside_->options.name);
+    tokens = session::TokensOf(headers);
+  }
+  auto parts = inside_->Read(SessionUse::kCookie, values, clock);
+  const auto events = inside_->Read(SessionUse::kToken, tokens, clock);
+  if (!parts.empty() || !events.empty()) {
     Lineage came;
     for (const session::Part& part : parts) came = came.Merge(part.lineage);
+    for (const session::Part& part : events) came = came.Merge(part.lineage);
     Scope::Inside& inside = scope->inside();
     const std::lock_guard guard(inside.lock);
     inside.came = Kept(inside.came.Merge(came));
@@ -174,6 +186,18 @@ SessionRequest SessionCookie::Begin(std::shared_ptr<Scope> scope, const Headers&
   }
   return SessionRequest(std::make_unique<const SessionRequest::Inside>(SessionRequest::Inside{
       inside_, std::move(scope), clock, inside_->options.secure.value_or(on_tls), values.empty(), std::move(parts)}));
+}
+
+std::string SessionCookie::Token(const Scope& scope, const Clock& clock) const {
+  if (Disabled()) return "";
+  TellOfUnsent(scope);
+  if (const auto observer = DryRunNow()) observer->Leaves(scope);
+  const auto settings = SettingsInForce();
+  const auto now_s = static_cast<std::int64_t>(clock.UnixSeconds());
+  const Lineage known = session::WorthCarrying(scope.lineage(), now_s, settings->session_max_age.count());
+  const std::size_t room = kMostBytes - inside_->signer->Sign(SessionUse::kToken, "").size();
+  const std::string content = session::ContentOf({{now_s, known}}, room, *settings);
+  return content.empty() ? "" : inside_->signer->Sign(SessionUse::kToken, content);
 }
 
 }  // namespace antipode

@@ -134,4 +134,14 @@ std::vector<std::string_view> CookiesOf(const Headers& headers, std::string_view
   return found;
 }
 
+std::vector<std::string_view> TokensOf(const Headers& headers) {
+  std::vector<std::string_view> found;
+  for (const std::string_view header : ValuesOf(headers, "antipode-session")) {
+    for (const std::string_view each : text::Split(header, ',')) {
+      if (const std::string_view token = text::Trimmed(each); !token.empty()) found.push_back(token);
+    }
+  }
+  return found;
+}
+
 }  // namespace antipode::session

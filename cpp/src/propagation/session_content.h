@@ -38,6 +38,9 @@ std::string ContentOf(const std::vector<Part>& parts, std::size_t room, const Se
 /// The values of the cookies of a name, in the order in which they came.
 std::vector<std::string_view> CookiesOf(const Headers& headers, std::string_view name);
 
+/// The tokens that came, in their order.
+std::vector<std::string_view> TokensOf(const Headers& headers);
+
 /// The `Cache-Control` of a response that sets a cookie; none where it must not: a shared cache that keeps it would
 /// give one user's cookie to others.
 std::optional<std::string> Caching(int status, const Headers& headers);

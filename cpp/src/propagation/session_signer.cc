@@ -10,8 +10,9 @@ namespace antipode {
 namespace {
 
 constexpr std::size_t kFewestCharacters = 16;
-/// With this a signature is of a session cookie, whatever else its key signs.
-constexpr std::string_view kSalt = "antipode.session";
+/// With these a signature is of a session cookie, or of a token, whatever else its key signs.
+constexpr std::string_view kCookieSalt = "antipode.session";
+constexpr std::string_view kTokenSalt = "antipode.session.token";
 constexpr char kBefore = '.';
 
 /// Of UTF-8: bytes that go on with a character are none.
@@ -37,26 +38,31 @@ class Keys final : public SessionSigner {
       if (CharactersOf(secret) < kFewestCharacters) {
         throw ConfigurationError("a key of a session is a secret of at least 16 characters");
       }
-      keys_.push_back(hash_(secret, kSalt));
+      cookie_keys_.push_back(hash_(secret, kCookieSalt));
+      token_keys_.push_back(hash_(secret, kTokenSalt));
     }
-    if (keys_.empty()) throw ConfigurationError("a session cookie needs a key");
+    if (cookie_keys_.empty()) throw ConfigurationError("a session cookie needs a key");
   }
 
-  [[nodiscard]] std::string Sign(std::string_view content) const override {
-    return std::string(content) + kBefore + SignatureOf(keys_.front(), content);
+  [[nodiscard]] std::string Sign(SessionUse use, std::string_view content) const override {
+    return std::string(content) + kBefore + SignatureOf(KeysOf(use).front(), content);
   }
 
-  [[nodiscard]] std::optional<std::string> Unsign(std::string_view value) const override {
+  [[nodiscard]] std::optional<std::string> Unsign(SessionUse use, std::string_view value) const override {
     const std::size_t dot = value.rfind(kBefore);
     if (dot == std::string_view::npos) return std::nullopt;
     const std::string_view content = value.substr(0, dot);
-    for (const std::string& key : keys_) {
+    for (const std::string& key : KeysOf(use)) {
       if (AreSame(SignatureOf(key, content), value.substr(dot + 1))) return std::string(content);
     }
     return std::nullopt;
   }
 
  private:
+  [[nodiscard]] const std::vector<std::string>& KeysOf(SessionUse use) const {
+    return use == SessionUse::kToken ? token_keys_ : cookie_keys_;
+  }
+
   [[nodiscard]] std::string SignatureOf(const std::string& key, std::string_view content) const {
     std::string signature;
     grammar::AppendBase64(signature, hash_(key, content));
@@ -64,7 +70,9 @@ class Keys final : public SessionSigner {
   }
 
   KeyedHash hash_;
-  std::vector<std::string> keys_;  ///< Derived of the secrets; the first signs.
+  /// Derived of the secrets; the first signs.
+  std::vector<std::string> cookie_keys_;
+  std::vector<std::string> token_keys_;
 };
 
 }  // namespace

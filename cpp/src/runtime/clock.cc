@@ -1,7 +1,8 @@
 #include "runtime/clock.h"
 
 #include <atomic>
-#include <thread>
+
+#include "runtime/background.h"
 
 namespace antipode {
 namespace {
@@ -10,11 +11,7 @@ class Machine final : public Clock {
  public:
   [[nodiscard]] double Now() const override { return Seconds(std::chrono::steady_clock::now()); }
   [[nodiscard]] double UnixSeconds() const override { return Seconds(std::chrono::system_clock::now()); }
-  void Spawn(const std::shared_ptr<Stepper>& stepper) override {
-    std::thread([stepper] {
-      while (const auto delay_s = stepper->Step()) stepper->Pause(*delay_s);
-    }).detach();
-  }
+  void Spawn(const std::shared_ptr<Stepper>& stepper) override { background::Spawn(stepper); }
 
  private:
   template <typename Point>

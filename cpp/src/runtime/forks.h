@@ -18,6 +18,7 @@ enum class ForkRank {
   kObservers,
   kPlaces,
   kSymbols,
+  kBackground,
   kRunningTest
 };
 

@@ -44,6 +44,7 @@ void Validate(const Settings& settings) {
   if (settings.max_lineage_bytes < kMinLineageBytes || settings.max_lineage_bytes > kMaxLineageBytes) {
     Refuse("max_lineage_bytes", "a number of bytes from 64 to 4096");
   }
+  if (settings.max_threads == 0) Refuse("max_threads", "a number of threads, 1 or more");
   if (settings.egress_hosts) {
     for (const std::string& host : *settings.egress_hosts) {
       if (hosts::Refused(host)) {
@@ -114,12 +115,20 @@ Settings FromEnvironment() {
   });
   given("auto_timeout", span(settings.auto_timeout));
   given("on_stale", [&](auto name, const auto& text) {
-    if (text == "primary") Refuse(name, "serve or raise: primary is not supported in C++");
+    if (text == "primary") {
+      Refuse(name,
+             "'serve' or 'raise' in C++: a client has one connection of yours, and no other to read by. Choose by "
+             "RouteReads: guides/cpp/barriers.md");
+    }
     settings.on_stale = OneOf<OnStale>(name, text, {{"serve", OnStale::kServe}, {"raise", OnStale::kRaise}});
   });
   given("max_lineage_bytes", [&](auto name, const auto& text) {
     const double bytes = Number(name, text);
     settings.max_lineage_bytes = bytes >= 0 && bytes <= 1e9 ? static_cast<std::size_t>(bytes) : 0;
+  });
+  given("max_threads", [&](auto name, const auto& text) {
+    const double threads = Number(name, text);
+    settings.max_threads = threads >= 0 && threads <= 1e6 ? static_cast<std::size_t>(threads) : 0;
   });
   given("on_unknown", [&](auto name, const auto& text) { settings.on_unknown = OneOf(name, text, policies); });
   given("on_incomplete", [&](auto name, const auto& text) { settings.on_incomplete = OneOf(name, text, policies); });

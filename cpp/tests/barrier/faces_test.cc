@@ -1,8 +1,11 @@
 // The ways to call a barrier, on the machine's clock: what they come to, and that nothing is left.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <future>
 #include <thread>
@@ -169,7 +172,7 @@ TEST_F(Faces, NotifyNobodyWhoseWaitIsOver) {
     for (int i = 0; i < 10'000; ++i) std::this_thread::yield();
     ended = true;
   };
-  const auto waiter = std::make_shared<Waiter>(wait, notify, SystemClock(), false);
+  const auto waiter = std::make_shared<Waiter>(wait, notify, SystemClock(), Purpose::kBarrier);
   Reach();
   std::thread watcher([&] { waiter->Take("posts", store_->Shows({write})); });
   EXPECT_TRUE(Eventually([&] { return begun.load(); }));
@@ -401,6 +404,23 @@ TEST(MakePromise, EntersTheScopeAndIsBounded) {
   EXPECT_THROW(MakePromise("posts", Seconds(0)), std::invalid_argument);
   EXPECT_THROW(MakePromise("posts", Seconds(8 * 86'400)), std::invalid_argument);
   EXPECT_THROW(Abandon(made), ConfigurationError);
+}
+
+// C++ makes no read at the primary: the error says what to do instead. A process reads its environment once.
+TEST(OnStale, RefusesPrimaryAndSaysWhatHelps) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        setenv("ANTIPODE_ON_STALE", "primary", 1);  // NOLINT(concurrency-mt-unsafe): nobody else runs here
+        try {
+          CurrentSettings();
+        } catch (const ConfigurationError& refused) {
+          std::fputs(refused.what(), stderr);
+          _exit(2);
+        }
+        _exit(0);
+      },
+      testing::ExitedWithCode(2), "on_stale must be 'serve' or 'raise' in C.*RouteReads");
 }
 
 }  // namespace

@@ -55,9 +55,9 @@ class AWaiter : public testing::Test {
   }
 
   Wait Waiting(Pending pending) { return {std::move(pending), {}, {}, {}, clock_.Now(), clock_.UnixSeconds(), 9}; }
-  std::shared_ptr<Waiter> WaiterOf(Wait& wait, bool once) {
+  std::shared_ptr<Waiter> WaiterOf(Wait& wait, Purpose purpose = Purpose::kBarrier) {
     const auto notify = [this] { ++notified_; };
-    return waiters_.emplace_back(std::make_shared<Waiter>(wait, notify, clock_, once));
+    return waiters_.emplace_back(std::make_shared<Waiter>(wait, notify, clock_, purpose));
   }
   /// Whether the watcher of a store is to be stepped.
   static bool IsWatching(const Store& store) {
@@ -80,7 +80,7 @@ class AWaiter : public testing::Test {
 // A poll that ends after the cancellation changes no outcome, and notifies nobody.
 TEST_F(AWaiter, RecordsNothingOnceCancelled) {
   Wait wait = Waiting({{"a", {write_}}});
-  const auto waiter = WaiterOf(wait, false);
+  const auto waiter = WaiterOf(wait);
   waiter->Cancel();
   waiter->Unreached("a", "late");
   waiter->Take("a", Visible("server-1", {write_}));
@@ -92,7 +92,7 @@ TEST_F(AWaiter, RecordsNothingOnceCancelled) {
 // The watcher forgets it at once, and does not find out at its next poll.
 TEST_F(AWaiter, IsWatchedNoLongerOnceCancelled) {
   Wait wait = Waiting({{"a", {write_}}});
-  const auto waiter = WaiterOf(wait, false);
+  const auto waiter = WaiterOf(wait);
   waiter->Subscribe();
   EXPECT_FALSE(first_->watcher()->Woken());
   waiter->Cancel();
@@ -102,7 +102,7 @@ TEST_F(AWaiter, IsWatchedNoLongerOnceCancelled) {
 // A barrier of one poll of each datastore polls twice what was met before a wait.
 TEST_F(AWaiter, OfOnePollPollsAgainWhatIsAskedAgain) {
   Wait wait = Waiting({{"a", {write_}}, {"b", {later_}}});
-  const auto waiter = WaiterOf(wait, true);
+  const auto waiter = WaiterOf(wait, Purpose::kCheck);
   waiter->Take("a", Visible("server-1", {write_}));
   clock_.now_s = 0.9;
   wait.Unreached("b", "late", clock_.now_s);

@@ -474,6 +474,35 @@ void Forked(Connection& near, Connection& far) {
   Check(ForksWell(*near.region.shim, *far.region.shim), "both processes read what they wrote");
 }
 
+/// By a router, a request reads what it wrote although the replica lags, and a patient one reads it at the replica.
+void Routed(Connection& near, Connection& far) {
+  const auto wait = [](double seconds) {
+    auto settings = antipode::CurrentSettings();
+    settings.auto_timeout = antipode::Seconds(seconds);
+    antipode::Configure(settings);
+  };
+  const auto routed = [&]() -> Connection& {
+    return antipode::RouteReads("posts") == antipode::ReadsFrom::kReplica ? far : near;
+  };
+  wait(0.01);
+  antipode::Lineage wrote;
+  {
+    const antipode::ScopeGuard request;
+    Check(&routed() == &far, "nothing is waited for");
+    Ask(near, "START TRANSACTION");
+    Ask(near, "REPLACE INTO words VALUES (90, 'routed')");
+    Check(&routed() == &near, "the transaction is open");
+    Ask(near, "COMMIT");
+    Same(Ask(routed(), "SELECT word FROM words WHERE id = 90"), "routed");
+    Check(&routed() == &near, "it does not go back in time");
+    wrote = antipode::Current();
+  }
+  wait(10);
+  const antipode::ScopeGuard patient(wrote);
+  Check(&routed() == &far, "the replica shows it in time");
+  Same(Ask(far, "SELECT word FROM words WHERE id = 90"), "routed");
+}
+
 }  // namespace
 
 int main(int, char** arguments) {
@@ -484,7 +513,7 @@ int main(int, char** arguments) {
       {"proxied", Proxied},     {"forked", Forked},       {"functions", Functions},
       {"rollbacks", Rollbacks}, {"failures", Failures},   {"declared", Declared},
       {"cut_off", CutOff},      {"called", Called},       {"grouped", Grouped},
-      {"views", Views}};
+      {"views", Views},         {"routed", Routed}};
   const Account account{arguments[3], arguments[4], arguments[5]};
   const bool grouped = arguments[6] == std::string("grouped");
   const Region there(arguments[1], account, antipode::ReadsFrom::kPrimary, false);

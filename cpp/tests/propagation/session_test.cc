@@ -26,6 +26,7 @@ TEST_P(Sessions, AgeAndAreSetRemovedOrLeftAlone) {
     EXPECT_EQ(json::LineageOf(found[n].at("starts")), json::LineageOf(requests[n].at("starts")));
     EXPECT_EQ(found[n].at("counts"), requests[n].value("counts", Json::object()));
     EXPECT_EQ(found[n].at("content"), requests[n].at("content"));
+    EXPECT_EQ(found[n].at("token"), requests[n].value("token", found[n].at("token")));
     EXPECT_EQ(found[n].at("lasts"), !requests[n].at("content").is_null() && requests[n].at("content") != "");
     if (requests[n].at("content").is_null()) continue;
     EXPECT_EQ(found[n].at("cache_control"), requests[n].at("cache_control"));
@@ -37,8 +38,10 @@ INSTANTIATE_TEST_SUITE_P(L3, Sessions, testing::ValuesIn(vectors::Cases("L3-head
 /// Believes everything, and signs with a full stop.
 class Gullible final : public SessionSigner {
  public:
-  [[nodiscard]] std::string Sign(std::string_view content) const override { return std::string(content) + "."; }
-  [[nodiscard]] std::optional<std::string> Unsign(std::string_view value) const override {
+  [[nodiscard]] std::string Sign(SessionUse /*use*/, std::string_view content) const override {
+    return std::string(content) + ".";
+  }
+  [[nodiscard]] std::optional<std::string> Unsign(SessionUse /*use*/, std::string_view value) const override {
     return std::string(value.substr(0, value.rfind('.')));
   }
 };
@@ -185,11 +188,11 @@ TEST(SessionRequest, CountsWhatIsWrittenAfterTheResponse) {
 /// Cannot sign, as where a library of cryptography refuses.
 class Broken final : public SessionSigner {
  public:
-  [[nodiscard]] std::string Sign(std::string_view content) const override {
+  [[nodiscard]] std::string Sign(SessionUse /*use*/, std::string_view content) const override {
     if (!content.empty()) throw std::runtime_error("no HMAC");
     return ".";
   }
-  [[nodiscard]] std::optional<std::string> Unsign(std::string_view) const override { return std::nullopt; }
+  [[nodiscard]] std::optional<std::string> Unsign(SessionUse, std::string_view) const override { return std::nullopt; }
 };
 
 TEST(SessionRequest, LetsTheResponseGoOutWithoutACookieThatCannotBeSigned) {
@@ -225,20 +228,20 @@ TEST(SessionKeys, OfFewerThan16CharactersAreRefused) {
 TEST(SessionKeys, AreChangedWithoutLosingACookie) {
   const std::string former(16, 'a');
   const std::string later(16, 'b');
-  const std::string value = SessionKeys({former, later})->Sign("content");
-  EXPECT_EQ(SessionKeys({later, former})->Unsign(value), "content");
-  EXPECT_EQ(SessionKeys({later})->Unsign(value), std::nullopt);
+  const std::string value = SessionKeys({former, later})->Sign(SessionUse::kCookie, "content");
+  EXPECT_EQ(SessionKeys({later, former})->Unsign(SessionUse::kCookie, value), "content");
+  EXPECT_EQ(SessionKeys({later})->Unsign(SessionUse::kCookie, value), std::nullopt);
 }
 
 TEST(SessionKeys, BelieveOneSpellingOfASignature) {
   const auto signer = SessionKeys({std::string(16, 'k')});
-  const std::string value = signer->Sign("a.b");
-  EXPECT_EQ(signer->Unsign(value), "a.b");
-  EXPECT_EQ(signer->Unsign(value + "="), std::nullopt);
-  EXPECT_EQ(signer->Unsign(value.substr(0, value.size() - 1)), std::nullopt);
-  EXPECT_EQ(signer->Unsign(""), std::nullopt);
-  EXPECT_EQ(signer->Unsign("."), std::nullopt);
-  EXPECT_EQ(signer->Unsign(std::string(1'024, '.')), std::nullopt);
+  const std::string value = signer->Sign(SessionUse::kCookie, "a.b");
+  EXPECT_EQ(signer->Unsign(SessionUse::kCookie, value), "a.b");
+  EXPECT_EQ(signer->Unsign(SessionUse::kCookie, value + "="), std::nullopt);
+  EXPECT_EQ(signer->Unsign(SessionUse::kCookie, value.substr(0, value.size() - 1)), std::nullopt);
+  EXPECT_EQ(signer->Unsign(SessionUse::kCookie, ""), std::nullopt);
+  EXPECT_EQ(signer->Unsign(SessionUse::kCookie, "."), std::nullopt);
+  EXPECT_EQ(signer->Unsign(SessionUse::kCookie, std::string(1'024, '.')), std::nullopt);
 }
 
 #endif

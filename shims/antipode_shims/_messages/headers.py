@@ -69,6 +69,7 @@ def outgoing(
     lineage: Lineage | None = None,
     write: WriteId | None = None,
     fulfils: Promise | None = None,
+    destination: str = "",
 ) -> dict[str, Any] | None:
     """A copy of *headers* that carries a lineage; *headers* itself is not touched.
 
@@ -84,6 +85,7 @@ def outgoing(
         lineage: what to send; None: the current lineage.
         write: the message's own write; a copied one of another message is removed.
         fulfils: a promise that the message fulfils.
+        destination: its queue, topic or exchange, for a dry run.
     """
     sent = dict(headers or {}) if fulfils is None else fulfil(headers, fulfils)
     sent.pop(WRITE, None)
@@ -95,7 +97,7 @@ def outgoing(
         if current is not None and held is not current:
             held.notes = current.notes  # A dry run's, of this request whatever it sends.
             current.leaves()
-        _put_lineage(sent, held, datastore)
+        _put_lineage(sent, held, datastore, destination)
     return None if headers is None and not sent else sent
 
 
@@ -130,14 +132,14 @@ def own_promise(headers: Mapping[str, Any] | None) -> Promise | None:
     return Promise.parse(text)
 
 
-def _put_lineage(sent: dict[str, Any], held: Scope, datastore: str) -> None:
+def _put_lineage(sent: dict[str, Any], held: Scope, datastore: str, destination: str) -> None:
     present = sent.get(BAGGAGE)
     ours, others = _split(as_text(present)) if present is not None else ([], [])
     if present is not None and as_text(present) is None:
         count("baggage_replaced", datastore)
     # In a dry run the request's id goes with it: whoever consumes it knows that it lost nothing.
     if dry := config().mode == "dry-run":
-        record_sent(datastore)
+        record_sent(datastore, destination)
     noted = dry or config().history_dir is not None
     if held.leaving.empty and not ours and not noted:
         held.leaves()

@@ -22,17 +22,20 @@ class message_of(AbstractContextManager[Scope]):  # noqa: N801 - called as a fun
     """The scope of a message with *headers*, consumed from the datastore *subject*.
 
     It holds what the message depends on and the message itself. What came as text is decoded when
-    somebody asks for it.
+    somebody asks for it. To which *destination* it was published is for a dry run; empty where
+    that is not known.
     """
 
-    __slots__ = ("_headers", "_held", "_subject", "_token")
+    __slots__ = ("_destination", "_headers", "_held", "_subject", "_token")
 
     _held: Scope
     _token: Token[Context]
 
-    def __init__(self, headers: Mapping[str, Any] | None, subject: str = "") -> None:
+    def __init__(
+        self, headers: Mapping[str, Any] | None, subject: str = "", destination: str = ""
+    ) -> None:
         """Begin nothing yet."""
-        self._headers, self._subject = headers, subject
+        self._headers, self._subject, self._destination = headers, subject, destination
 
     def __enter__(self) -> Scope:
         """The block begins, and receipts learn of the message."""
@@ -54,7 +57,7 @@ class message_of(AbstractContextManager[Scope]):  # noqa: N801 - called as a fun
         if not has_lineage(headers):
             record_unlabelled(subject)
         elif held.notes is not None:  # A dry run's.
-            record_handled(subject if write is None else write.datastore)
+            record_handled(subject if write is None else write.datastore, self._destination)
         return held
 
     def __exit__(self, *_: object) -> None:

@@ -47,7 +47,9 @@ def labelled(
     Returns:
         None where not even the mark of what was cut has room.
     """
-    sent = outgoing(headers, datastore=datastore, lineage=lineage, write=write) or {}
+    to = headers["destination"]
+    sent = outgoing(headers, datastore=datastore, lineage=lineage, write=write, destination=to)
+    sent = sent or {}
     excess = size_of(sent) - MOST_BYTES
     return sent if excess <= 0 else shortened(sent, excess)
 

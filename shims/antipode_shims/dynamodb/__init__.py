@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ._clients.process_wide import instrument, uninstrument
 from ._commands import COVERED_READS, COVERED_WRITES
+from ._events import lineage
 from ._instrument import instrument_client, uninstrument_client
 from ._promises import fulfil
 from ._shim.async_shim import DynamoDBAsyncShim, shim_async
@@ -21,6 +22,7 @@ __all__ = [
     "fulfil",
     "instrument",
     "instrument_client",
+    "lineage",
     "shim",
     "shim_async",
     "uninstrument",

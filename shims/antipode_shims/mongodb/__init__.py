@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ._clients.process_wide import instrument, uninstrument
 from ._commands import COVERED_READS, COVERED_WRITES
+from ._events import lineage
 from ._instrument import instrument_client, uninstrument_client
 from ._promises.fulfil import fulfil, fulfil_async
 from ._promises.records import promises_ddl
@@ -23,6 +24,7 @@ __all__ = [
     "fulfil_async",
     "instrument",
     "instrument_client",
+    "lineage",
     "promises_ddl",
     "shim",
     "shim_async",

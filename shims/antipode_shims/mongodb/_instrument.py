@@ -17,8 +17,7 @@ from antipode.shim import (
     switchable,
 )
 
-from ._clients.async_hooks import AsyncClient, AsyncHooks
-from ._clients.hooks import SyncClient, SyncHooks
+from ._clients.hooks import AsyncHooks, SyncHooks
 from ._clients.pymongo import ServerSettings, is_async, known_set_name, pymongo_module
 from ._shim.base import BaseMongoShim
 
@@ -80,7 +79,7 @@ def instrument_client(
             (one that has not connected yet raises it at its first use), ``beside`` or
             *collections* alone, another datastore than before, or PyMongo is missing or older.
     """
-    asynchronous = is_async(client)
+    hooks = AsyncHooks if is_async(client) else SyncHooks
     names = stored_names(lineage, collections, datastore=datastore, option="collections")
     if _instrumented(client, datastore):
         return client
@@ -97,18 +96,8 @@ def instrument_client(
     )
     shim.wait_by(barriers)
     register(shim)
-    _adopt(client, shim, names, asynchronous=asynchronous)
-    return client
-
-
-def _adopt(
-    client: object, shim: InstrumentedShim, names: tuple[str, ...], *, asynchronous: bool
-) -> None:
-    if asynchronous:
-        adopt(client, AsyncClient, AsyncHooks(shim, client, names))
-    else:
-        adopt(client, SyncClient, SyncHooks(shim, client, names))
     named_client(client)
+    return adopt(client, hooks.client, hooks(shim, client, names))
 
 
 def _promised_in(client: Any, named: str | None) -> str:
@@ -145,7 +134,7 @@ def uninstrument_client(client: Any) -> None:
     if hooks is None:
         return
     implied.discard(client)
-    disown(client, AsyncClient if isinstance(hooks, AsyncHooks) else SyncClient)
+    disown(client, hooks.client)
     hooks.shim.close()
 
 

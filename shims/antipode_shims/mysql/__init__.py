@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ._clients.django import instrument_django, uninstrument_django
 from ._clients.process_wide import instrument, uninstrument
 from ._clients.sqlalchemy import instrument_engine, uninstrument_engine
+from ._events import lineage
 from ._instrument import instrument_connection, uninstrument_connection
 from ._promises.fulfil import fulfil, fulfil_async
 from ._promises.records import promises_ddl
@@ -33,6 +34,7 @@ __all__ = [
     "instrument_connection",
     "instrument_django",
     "instrument_engine",
+    "lineage",
     "migration",
     "promises_ddl",
     "shim",

@@ -10,6 +10,7 @@ from ._clients.django import instrument_django, uninstrument_django
 from ._clients.fulfil import fulfil, fulfil_async
 from ._clients.process_wide import instrument, uninstrument
 from ._clients.sqlalchemy import instrument_engine, uninstrument_engine
+from ._events import lineage
 from ._instrument import connection_factory, instrument_connection, uninstrument_connection
 from ._promises import promises_ddl
 from ._shim.shim import PostgreSQLAsyncShim, PostgreSQLShim, shim, shim_async
@@ -27,6 +28,7 @@ __all__ = [
     "instrument_connection",
     "instrument_django",
     "instrument_engine",
+    "lineage",
     "promises_ddl",
     "shim",
     "shim_async",

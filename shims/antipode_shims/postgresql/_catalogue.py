@@ -116,23 +116,22 @@ def _finding(names: Iterable[str], end: str) -> re.Pattern[str] | None:
 
 
 class Catalogue:
-    """What is known of one database; for all of a client's connections to it. Thread-safe."""
+    """What is known of one database; for all of a client's connections to it. Thread-safe.
+
+    Attributes:
+        changes: how often the schema was seen to change.
+    """
 
     def __init__(self, readonly: Collection[str]) -> None:
         """Knows the functions of the application's that are *readonly*, in small letters."""
         self._readonly = readonly
-        self._changes = 0
+        self.changes = 0
         self._writing: tuple[float, Writing] | None = None
         self._functions: dict[str, tuple[float, bool]] = {}
 
-    @property
-    def changes(self) -> int:
-        """How often the schema was seen to change."""
-        return self._changes
-
     def forget(self) -> None:
         """The schema changes, or has changed."""
-        self._changes += 1
+        self.changes += 1
         self._writing, self._functions = None, {}
 
     def may_write(self, sql: str, functions: Collection[str]) -> bool | None:
@@ -172,7 +171,7 @@ class Catalogue:
         Raises:
             Refused: this user may not see it.
         """
-        asked_s, changes = time.monotonic(), self._changes
+        asked_s, changes = time.monotonic(), self.changes
         known = self._writing
         if known is None or known[0] < asked_s - FRESH_S:
             rows = yield writing_sql(self._readonly)
@@ -182,7 +181,7 @@ class Catalogue:
             rows = yield functions_sql(names)
             may_write = {row["name"] for row in rows}
             learnt = {name: (asked_s, _last(name) in may_write) for name in names}
-        if changes == self._changes:  # Else what was seen may be older than the change.
+        if changes == self.changes:  # Else what was seen may be older than the change.
             self._writing = known
             kept = self._functions if len(self._functions) + len(learnt) <= _MOST else {}
             self._functions = {**kept, **learnt}

@@ -65,6 +65,8 @@ SAMPLE = (
     " extract(epoch FROM pg_postmaster_start_time())::text AS started,"
     " current_setting('synchronous_commit') AS synchronous"
 )
+#: How often the server flushes what was committed without waiting for that.
+WRITER_DELAY = "SELECT setting AS ms FROM pg_settings WHERE name = 'wal_writer_delay'"
 _WROTE = "SELECT {xid} AS xid, current_setting('synchronous_commit') AS synchronous"
 _XID = "pg_current_xact_id_if_assigned()"
 #: What is asked before it: whether the transaction wrote, and whether its commit is flushed.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from antipode import Status
@@ -98,7 +99,7 @@ class Log:
     timeline: int
     fork: int
 
-    @property
+    @cached_property
     def key(self) -> str:
         """What the writes of this log have as their key."""
         return f"{self.system}/{self.timeline}-{self.fork}"

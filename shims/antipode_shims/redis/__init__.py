@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ._clients.process_wide import instrument, uninstrument
 from ._commands import COVERED_READS, COVERED_WRITES
+from ._events import lineage
 from ._instrument import instrument_client, uninstrument_client
 from ._promises.fulfil import fulfil, fulfil_async
 from ._shim.shim import RedisAsyncShim, RedisShim, shim, shim_async
@@ -21,6 +22,7 @@ __all__ = [
     "fulfil_async",
     "instrument",
     "instrument_client",
+    "lineage",
     "shim",
     "shim_async",
     "uninstrument",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ._clients.process_wide import instrument, uninstrument
 from ._commands import COVERED_READS, COVERED_WRITES
+from ._events import lineage
 from ._instrument import instrument_client, uninstrument_client
 from ._shim.async_shim import S3AsyncShim, shim_async
 from ._shim.shim import S3Shim, shim
@@ -19,6 +20,7 @@ __all__ = [
     "S3Shim",
     "instrument",
     "instrument_client",
+    "lineage",
     "shim",
     "shim_async",
     "uninstrument",

@@ -8,6 +8,7 @@ from antipode import ConfigurationError, Lineage, current
 from antipode.shim import OnRead, Shim, Unreachable, record_read, register, stored_text
 from antipode_shims._aws import client_of, is_async
 
+from ._clients.events import event_in, lineage_of_event
 from ._format import MOST_BYTES, NAME, labelled, lineage_of, size_of, text_of
 
 if TYPE_CHECKING:
@@ -86,11 +87,18 @@ class SNSShim(Shim):
             QueueUrl=self._queue, WaitTimeSeconds=wait_s, MessageAttributeNames=[NAME]
         )
         for each in told.get("Messages", ()):
-            lineage = lineage_of(text_of(each), self.datastore)
+            lineage = self._lineage_of(each)
             if self._merges:
                 record_read(lineage)
             return Delivery(each["Body"], lineage, each["ReceiptHandle"])
         return None
+
+    def _lineage_of(self, message: dict[str, Any]) -> Lineage:
+        """What *message* depends on, by its label or as an event of S3."""
+        if (text := text_of(message)) is None and (event := event_in(message)) is not None:
+            found = lineage_of_event(event, datastore=self.datastore, events=None)
+            return Lineage() if found is None else found
+        return lineage_of(text, self.datastore)
 
     def delete(self, delivery: Delivery) -> None:
         """Remove a message that was handled.

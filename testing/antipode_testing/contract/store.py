@@ -48,6 +48,7 @@ class ContractStore:
         reader: a shim of the same datastore at the replica, where barriers wait.
         aborted: what a fulfilment raises that loses against an abandonment at the same time.
         lost: the outcomes of a write that a failover lost, at the promoted server.
+        lost_at_a_sibling: the same at a replica that follows the promoted one.
         promptly_s: seconds within which a barrier passes once replication goes on.
         read_s: seconds that one read may take that waits for nothing.
         settle_s: seconds for which something is watched not to happen.
@@ -57,6 +58,7 @@ class ContractStore:
     antipode: Any = antipode
     aborted: ClassVar[tuple[type[Exception], ...]] = (PromiseAbandoned,)
     lost: ClassVar[frozenset[Status]] = frozenset({Status.LOST})
+    lost_at_a_sibling: ClassVar[frozenset[Status]] = frozenset({Status.LOST})
     promptly_s: ClassVar[float] = 0.5
     read_s: ClassVar[float] = 0.02
     settle_s: ClassVar[float] = 0.15
@@ -163,6 +165,12 @@ class ContractStore:
     def reconnect(self) -> None:
         """Let the writer write to the topology's new primary (``failover``)."""
         raise NotImplementedError(_needed("reconnect", "failover"))
+
+    def follow(self) -> None:
+        """Let the reader's server follow the promoted replica (`SiblingContract`).
+
+        The default leaves it to the topology.
+        """
 
     def covers(self, lineage: Lineage, write: WriteId) -> bool:
         """Whether whoever waits for *lineage* waits for *write* too (``stored_lineage``).

@@ -15,25 +15,31 @@ from tests.agent._values import Unsupported
 from ._open import Client, OpenShim, Table2, options
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from antipode import Promise
     from antipode_shims.rabbitmq import RabbitMQShim
 
+MARK_S = 20.0
+
 
 class LastMessages:
-    """The last message of each key of a shim's queue, of any broker."""
+    """The last message of each key of a shim's queue, of any broker.
 
-    def __init__(self, shim: Any) -> None:
+    Where a broker hands messages out by itself, *mark* puts one into the queue and returns its key:
+    a read takes all that comes before it.
+    """
+
+    def __init__(self, shim: Any, mark: Callable[[], str] | None = None) -> None:
         self._shim = shim
+        self._mark = mark
         self._lock = threading.Lock()
         self._last: dict[str, Any] = {}
 
     def read(self, key: str) -> tuple[bytes | None, Lineage]:
         """Take in what the queue holds; the key's last value, whose lineage enters the scope."""
         with self._lock:
-            while self._take_one():
-                pass
+            self._take_all()
             found = self._last.get(key)
         if found is None:
             return None, Lineage()
@@ -41,11 +47,22 @@ class LastMessages:
             antipode.transfer(found.lineage)
         return found.value, found.lineage
 
-    def _take_one(self) -> bool:
-        with self._shim.receive() as delivery:
-            if delivery is not None:
-                self._last[delivery.key] = delivery
-        return delivery is not None
+    def _take_all(self) -> None:
+        if self._mark is None:
+            while self._take_one() is not None:
+                pass
+            return
+        mark = self._mark()
+        while (key := self._take_one(timeout=MARK_S)) != mark:
+            assert key is not None, f"no message in {MARK_S} s, not even the mark"
+
+    def _take_one(self, **options: float) -> str | None:
+        with self._shim.receive(**options) as delivery:
+            if delivery is None:
+                return None
+            self._last[delivery.key] = delivery
+        key: str = delivery.key
+        return key
 
 
 class _Messages(Table2):

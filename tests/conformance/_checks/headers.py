@@ -45,19 +45,20 @@ def responses_out(agent: Answers, vector: Vector) -> None:
 
 
 def sessions(agent: Answers, vector: Vector) -> None:
-    """Cookies say what requests of a user start from, age, and are set, removed or left alone."""
+    """Cookies and tokens say what requests start from, and age; which of them is made."""
     found = _judged(agent, vector)["requests"]
     for request, ended in zip(vector.content["requests"], found, strict=True):
         assert lineage_of(ended["starts"]) == lineage_of(request["starts"])
         assert ended["counts"] == request.get("counts", {})
         assert ended["content"] == request["content"]
         assert ended["lasts"] is bool(request["content"])
+        assert ended["token"] == request.get("token", ended["token"])
         if request["content"] is not None:
             assert ended["cache_control"] == request["cache_control"]
 
 
 def session_signatures(agent: Answers, vector: Vector) -> None:
-    """Services of several languages that share keys share a cookie."""
+    """Services of several languages that share keys share cookies and tokens."""
     found = _judged(agent, vector)
     assert found == {"value": vector.content["value"], "read": vector.content["read"]}
 

@@ -8,11 +8,13 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import requests
 
 from antipode_testing import wait_until
+from tests.integration._warned import OF_SETTINGS, note_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -151,16 +153,18 @@ def stale_pages(
 
 @contextmanager
 def _shop(topology: MariaDBTopology, *how: str) -> Iterator[str]:
-    with subprocess.Popen(
-        _command(topology, *how),
-        cwd=ROOT,
-        # For a replica a second behind, and requests that write and read by turns.
-        env={**os.environ, "ANTIPODE_AUTO_TIMEOUT": "20"},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
+    with (
+        TemporaryDirectory() as folder,
+        subprocess.Popen(
+            _command(topology, *how),
+            cwd=ROOT,
+            env=_environment(Path(folder)),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        ) as process,
+    ):
         assert process.stdin
         assert process.stdout
         try:
@@ -168,6 +172,16 @@ def _shop(topology: MariaDBTopology, *how: str) -> Iterator[str]:
         finally:
             process.stdin.close()
             assert process.wait(60) == 0
+            # Of how it is set up by the guide nothing is said; without the library nobody speaks.
+            said = (Path(folder) / "warnings").read_text()
+            assert not OF_SETTINGS.search(said), said
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """For a replica a second behind, and requests that write and read by turns."""
+    note_warnings(folder, folder / "warnings")
+    path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
+    return {**os.environ, "ANTIPODE_AUTO_TIMEOUT": "20", "PYTHONPATH": path}
 
 
 def _command(topology: MariaDBTopology, *how: str) -> list[str]:

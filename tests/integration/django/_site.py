@@ -83,6 +83,16 @@ def fresh(request: Any) -> Any:
     return response
 
 
+def token(request: Any) -> Any:
+    """A view that writes just now, and says what an event of it would take along."""
+    from django.http import HttpResponse
+
+    from antipode.integrations.django import AntipodeSessionMiddleware
+
+    antipode.append(replace(ADDED, written_hour=SYSTEM_CLOCK.hour()))
+    return HttpResponse(AntipodeSessionMiddleware.token())
+
+
 def seen(request: Any) -> Any:
     """A view that says what it depends on."""
     from django.http import HttpResponse
@@ -159,6 +169,7 @@ def urls() -> list[Any]:
         path("public", public),
         path("fresh", fresh),
         path("seen", seen),
+        path("token", token),
     ]
 
 

@@ -109,6 +109,11 @@ def test_the_next_request_of_a_user_depends_on_what_one_wrote(server: str, place
         forged = ask(port, "/seen", {"Cookie": "antipode=1:1~ka.5.k:forged"})
         assert (forged.status, forged.body) == (200, b"1")
         assert any("; Max-Age=0;" in v for n, v in forged.headers if v.startswith("antipode="))
+        # The token of an event, for the page of another user.
+        token = ask(port, "/token").body.decode()
+        page = ask(port, "/seen", {"antipode-session": token})
+        assert page.body == wrote.body
+        assert not [each for each in page.headers if each[0] == "set-cookie"]
         # As a site signed that had the old secret.
         content = value.removeprefix("antipode=").rpartition(":")[0]
         signer = Signer(key=SIGNED_BEFORE, salt="antipode.session", fallback_keys=[])

@@ -8,29 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import antipode
-from antipode.diagnostics import noting_clients
-from antipode_cli._doctor import examine
 from antipode_testing import LagProxy
+from tests.integration.doctor._examined import examined, of, problems
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from antipode_cli._check import Check
     from antipode_testing import RedisTopology
 
 redis: Any = pytest.importorskip("redis")
 pytestmark = [pytest.mark.store("redis"), pytest.mark.slow]
-
-
-@pytest.fixture(autouse=True)
-def _noted() -> Iterator[None]:
-    """As the program does it; what a test covers is undone."""
-    from antipode_shims import redis as shim
-
-    with noting_clients():
-        yield
-    antipode.teardown()
-    shim.uninstrument()
 
 
 def client(address: Any) -> Any:
@@ -40,18 +25,6 @@ def client(address: Any) -> Any:
 def rules(topology: RedisTopology) -> str:
     near = f"{topology.replica}?reads_from=replica"
     return f"cache=redis://{topology.primary}, cache=redis://{near}"
-
-
-def examined() -> list[Check]:
-    return list(examine(imported=True, timeout_s=2, objects=[]))
-
-
-def of(subject: str) -> list[str]:
-    return [each.verdict.value for each in examined() if each.subject == subject]
-
-
-def problems() -> list[str]:
-    return [each.subject for each in examined() if each.verdict.value == "problem"]
 
 
 def test_clients_that_are_made_later(antipode_redis: RedisTopology) -> None:
@@ -158,7 +131,7 @@ def test_one_server_under_two_names(antipode_redis: RedisTopology) -> None:
             with antipode.scope():
                 made[0].set("a", 1)
             told = [each for each in examined() if "has the log of" in each.said]
-            assert {each.verdict.value for each in told} == {verdict}
+            assert [each.verdict.value for each in told] == [verdict]
             for each in made:
                 each.close()
             antipode.teardown()
@@ -168,7 +141,8 @@ def test_where_nothing_is_set_up(
     antipode_redis: RedisTopology, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first thing to do is `antipode.setup()`, and nothing else goes before it."""
-    monkeypatch.delenv("ANTIPODE_REQUIRE_AGENTS", raising=False)  # Of this project's tests alone.
+    for name in ("ANTIPODE_REQUIRE_AGENTS", "ANTIPODE_KEEP_GOING"):  # Of this project alone.
+        monkeypatch.delenv(name, raising=False)
     antipode.configure(datastores=rules(antipode_redis))
     first = next(each for each in examined() if each.todo)
     assert (first.subject, first.verdict.value) == ("setup", "problem")

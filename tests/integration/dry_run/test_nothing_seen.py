@@ -18,6 +18,7 @@ from antipode import Lineage, WriteId
 from antipode._runtime import observers
 from antipode.integrations import celery as antipode_celery
 from antipode_cli.main import main
+from antipode_cli.report import load, report
 from antipode_shims import rabbitmq, redis
 from antipode_testing import wait_until
 from tests._lines import records_in
@@ -160,6 +161,29 @@ def test_a_consumed_message_without_a_lineage(
     antipode.configure(mode="enforce")
     here = "test_a_consumed_message_without_a_lineage"
     assert lints(tmp_path) == [("message-without-lineage", "", here)]
+
+
+@pytest.mark.store("rabbitmq")
+def test_a_queue_that_nobody_handles(antipode_rabbitmq: RabbitMQTopology, tmp_path: Path) -> None:
+    """It is said, although others of its broker are handled, in two ways."""
+    antipode.configure(mode="dry-run", dry_run_dir=tmp_path)
+    with pika.BlockingConnection(pika.URLParameters(antipode_rabbitmq.url())) as connection:
+        channel = connection.channel()
+        rabbitmq.instrument_channel(channel, datastore="broker")
+        queues = ("called", "taken", "forgotten")
+        with antipode.scope():
+            for queue in queues:
+                channel.queue_declare(queue, exclusive=True)
+                channel.basic_publish("", queue, b"new")
+        channel.basic_consume("called", lambda *_: channel.stop_consuming(), auto_ack=True)
+        channel.start_consuming()
+        with rabbitmq.message(channel.basic_get("taken", auto_ack=True)):
+            pass
+    antipode.configure(mode="enforce")
+    ways = [(each["step"], each["destination"]) for each in records_in(tmp_path) if "step" in each]
+    assert ways == [*(("sent", queue) for queue in queues), *(("handled", q) for q in queues[:2])]
+    (told,) = report(load([tmp_path])).lints
+    assert (told.lint, told.details) == ("unhandled-message", ("forgotten of broker",))
 
 
 def undeclared(folder: Path, datastore: str, *reads: Callable[[], object]) -> list[str]:

@@ -13,7 +13,7 @@ from pymongo.read_preferences import Secondary
 
 import antipode
 from antipode import BarrierTimeout, DependencyLost, StaleSnapshot, UnmetError, WriteId
-from antipode_shims.mongodb._clients import guard
+from antipode_shims.mongodb._clients import held as held_reads
 from antipode_shims.mongodb._clients.known import Defaults
 from antipode_testing import LagProxy, MongoDBTopology, wait_until
 
@@ -91,7 +91,7 @@ def test_every_read_waits(
 def asked(monkeypatch: pytest.MonkeyPatch) -> set[Any]:
     """The addresses of the servers that were asked on the application's connections."""
     addresses: set[Any] = set()
-    plain, plain_async = guard.asked, guard.asked_async
+    plain, plain_async = held_reads.asked, held_reads.asked_async
 
     def ask(connection: Any, dbname: str, command: dict[str, Any]) -> Any:
         addresses.add(connection.address)
@@ -101,8 +101,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> set[Any]:
         addresses.add(connection.address)
         return await plain_async(connection, dbname, command)
 
-    monkeypatch.setattr(guard, "asked", ask)
-    monkeypatch.setattr(guard, "asked_async", ask_async)
+    monkeypatch.setattr(held_reads, "asked", ask)
+    monkeypatch.setattr(held_reads, "asked_async", ask_async)
     return addresses
 
 
@@ -191,13 +191,13 @@ def test_frozen_server_ends_with_the_floor(antipode_mongodb: MongoDBTopology, wr
 def questions(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the commands that the library sends on the application's connections."""
     said: list[str] = []
-    plain = guard.asked
+    plain = held_reads.asked
 
     def asked(connection: Any, dbname: str, command: dict[str, Any]) -> Any:
         said.append(next(iter(command)))
         return plain(connection, dbname, command)
 
-    monkeypatch.setattr(guard, "asked", asked)
+    monkeypatch.setattr(held_reads, "asked", asked)
     return said
 
 

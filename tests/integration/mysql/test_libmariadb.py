@@ -39,6 +39,7 @@ CHECKS = {
     "cut_off": NEVER_MS,
     "called": LAG_MS,
     "views": LAG_MS,
+    "routed": LAG_MS,
 }
 TABLES = (
     "DROP TABLE IF EXISTS app.words, app.loose, app.kept",

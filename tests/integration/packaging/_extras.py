@@ -166,8 +166,21 @@ class Extras:
         python = self.alone(wheel, "sns", tmp_path)
         works(python, "sns", *antipode_sns.urls, *topic)
 
+    @pytest.mark.store("redis")
+    @pytest.mark.parametrize("extra", ["rq"])
+    def test_queues(
+        self, wheel: Path, extra: str, antipode_redis: RedisTopology, tmp_path: Path
+    ) -> None:
+        """A job in a worker, with its queue's library alone."""
+        host, port = antipode_redis.primary
+        works(self.alone(wheel, extra, tmp_path), extra, host, str(port))
+
     @pytest.mark.parametrize(
-        "extra", ["requests", "httpx", "aiohttp", "grpc", "celery", "dramatiq", "session"]
+        "extra",
+        [
+            *("requests", "httpx", "aiohttp", "grpc", "celery", "dramatiq", "aiocache"),
+            *("aiodataloader", "strawberry", "session"),
+        ],
     )
     def test_integrations(self, wheel: Path, extra: str, tmp_path: Path) -> None:
         """Each integration needs its framework alone."""

@@ -43,12 +43,16 @@ def instrumentations() -> list[Any]:
 
 def patched() -> list[object]:
     """What instrumentations that take nothing put themselves in place of."""
+    import aiocache
+    import aiodataloader
     import aiohttp
     import celery.signals
     import dramatiq.broker
     import grpc
     import httpx
     import requests.adapters
+    import rq.job
+    import strawberry.dataloader
     import urllib3
     from opentelemetry.instrumentation.propagators import get_global_response_propagator
 
@@ -57,6 +61,10 @@ def patched() -> list[object]:
         [len(getattr(celery.signals, name).receivers) for name in ("task_prerun", "task_postrun")],
         len(celery.signals.before_task_publish.receivers),
         [getattr(dramatiq.broker.Broker, name) for name in ("emit_before", "emit_after")],
+        [rq.job.Job.to_dict, rq.job.Job.restore],
+        [aiocache.cached.decorator, aiocache.cached_stampede.decorator],
+        [aiodataloader.DataLoader.load, aiodataloader.dispatch_queue_batch],
+        [strawberry.dataloader.DataLoader.load, strawberry.dataloader.dispatch_batch],
         [grpc.server, grpc.insecure_channel, grpc.secure_channel],
         [grpc.aio.server, grpc.aio.insecure_channel, grpc.aio.secure_channel],
         [httpx.Client._send_single_request, httpx.AsyncClient._send_single_request],
@@ -107,6 +115,10 @@ def test_there_are_instrumentations() -> None:
         "antipode.propagation.instrument",
         "antipode.integrations.celery.instrument",
         "antipode.integrations.dramatiq.instrument",
+        "antipode.integrations.rq.instrument",
+        "antipode.integrations.aiocache.instrument",
+        "antipode.integrations.aiodataloader.instrument",
+        "antipode.integrations.strawberry.instrument",
         "antipode.integrations.grpc.instrument_channel",
         "antipode_shims.mysql.instrument_engine",
         "antipode_shims.redis.instrument_client",

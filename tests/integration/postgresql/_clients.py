@@ -13,7 +13,7 @@ from antipode_shims import postgresql
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode_testing import PostgreSQLTopology
+    from antipode_testing import LagProxy, PostgreSQLTopology
 
 DATASTORE = "posts"
 #: What a transaction may have sent and taken no snapshot, and what takes one.
@@ -71,6 +71,29 @@ class Clients:
             each.close()
         owner = self.topology.user
         self.topology.execute(f"ALTER TABLE IF EXISTS antipode_tombstone OWNER TO {owner}")
+
+
+class Exchanges:
+    """How many round trips a call takes through a proxy: the fewest of those that were counted.
+
+    Packets that are sent one after the other, without a reply between them, are counted as two
+    round trips where the server was quicker than their sender.
+    """
+
+    def __init__(self, proxy: LagProxy) -> None:
+        self._proxy = proxy
+        self._counted: list[int] = []
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        before = self._proxy.traffic()
+        yield
+        self._counted.append((self._proxy.traffic() - before).exchanges)
+
+    @property
+    def fewest(self) -> int:
+        """Without the first call, which asks what the server is."""
+        return min(self._counted[1:])
 
 
 def body(connection: Any) -> Any:

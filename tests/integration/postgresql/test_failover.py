@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 import antipode
-from antipode import BarrierTimeout, DependencyLost, Lineage, Status
+from antipode import BarrierTimeout, DependencyLost, Lineage, Status, VisibilityCheckError
 from antipode_shims import postgresql
 from antipode_testing import PostgreSQLTopology, wait_until
 from tests.integration.postgresql._clients import DATASTORE, Clients, body
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = [pytest.mark.store("postgresql"), pytest.mark.timeout(300)]
+TIMEOUT_S = 20
 UPDATE = "UPDATE posts SET body = %s WHERE id = 1"
 HISTORIES, STREAM = (
     "EXECUTE ON FUNCTION pg_read_file(text, bigint, bigint, boolean)",
@@ -229,3 +230,31 @@ def test_a_superseded_commit_of_the_old_primary_is_its_own(clients: Clients) -> 
         Lineage(incomplete=[(DATASTORE, "size")]), timeout=2, on_unmet="return"
     )
     assert not fenced.ok
+
+
+def test_two_primaries_are_no_fence() -> None:
+    """The standby still follows the old primary, and the process has clients of old and new.
+
+    Without one of the new primary the barrier is early, and the guide says so: nothing that the
+    other two say differs from before.
+    """
+    shortened = Lineage(incomplete=[(DATASTORE, "size")])
+    with (
+        PostgreSQLTopology(replicas=2) as topology,
+        contextlib.closing(Clients(topology)) as clients,
+    ):
+        clients.writer(autocommit=True)
+        reader = clients.reader(topology.replicas[1], autocommit=True)
+        topology.failover(repoint=False)
+        plain = clients.plain(autocommit=True)
+        plain.execute(UPDATE, ("late",))
+        assert antipode.barrier(shortened, timeout=TIMEOUT_S).ok
+        assert body(reader) != "late"
+        postgresql.instrument_connection(plain, datastore=DATASTORE)
+        with pytest.raises(VisibilityCheckError, match="may have been replaced") as caught:
+            antipode.barrier(shortened, timeout=TIMEOUT_S)
+        assert {outcome.status for outcome in caught.value.unmet} == {Status.UNKNOWN_LOG}
+        with antipode.scope(shortened):
+            antipode.barrier(timeout=TIMEOUT_S, at="read")
+            with pytest.raises(VisibilityCheckError, match="may have been replaced"):
+                body(reader)

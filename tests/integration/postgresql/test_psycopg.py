@@ -19,6 +19,7 @@ from tests.integration.postgresql._clients import (
     REPEATABLE,
     TAKE_NONE,
     TAKES_ONE,
+    Exchanges,
     body,
     failing_pipeline,
 )
@@ -54,21 +55,26 @@ def test_a_read_at_the_standby_waits_for_the_write(clients: Clients, *, autocomm
 
 
 def test_a_commit_costs_no_round_trip_more(clients: Clients) -> None:
-    """Its questions go with it in one packet; a statement that commits on its own costs one."""
+    """Its questions go with it; after what is sent by the simple protocol, commits alone, one."""
     with LagProxy(clients.topology.primary) as counted:
-        for autocommit, more in ((False, 0), (True, 1)):
+        for autocommit, factory, values, more in (
+            (False, psycopg.Cursor, ("x",), 0),
+            (True, psycopg.Cursor, ("x",), 0),
+            (True, psycopg.ClientCursor, ("x",), 1),
+            (True, psycopg.Cursor, None, 1),
+        ):
             cost = []
             for each in (
                 clients.plain(counted.address, autocommit=autocommit),
                 clients.writer(counted.address, autocommit=autocommit),
             ):
-                with antipode.scope():
-                    for _ in range(2):  # The first one asks what the server is.
-                        before = counted.traffic().exchanges
-                        each.execute(UPDATE, ("x",))
+                each.cursor_factory = factory
+                exchanges = Exchanges(counted)
+                for _ in range(4):
+                    with antipode.scope(), exchanges():
+                        each.execute(UPDATE if values else UPDATE.replace("%s", "'x'"), values)
                         each.commit()
-                        spent = counted.traffic().exchanges - before
-                cost.append(spent)
+                cost.append(exchanges.fewest)
             assert cost[1] == cost[0] + more
         clients.close()
 
@@ -91,6 +97,17 @@ def test_what_was_not_committed_enters_nothing(clients: Clients) -> None:
         writer.commit()
         assert not writes(scope)
         assert body(writer) == ""
+
+
+def test_a_rollback_enters_nothing_where_statements_are_prepared(clients: Clients) -> None:
+    """The client forgets these after it, which is no commit."""
+    writer = clients.writer()
+    writer.prepare_threshold = 0
+    with antipode.scope() as scope:
+        for _ in range(2):
+            writer.execute("UPDATE posts SET body = %s WHERE id = 1", ("a",))
+            writer.rollback()
+        assert scope.lineage.empty
 
 
 @pytest.mark.parametrize(

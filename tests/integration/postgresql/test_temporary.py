@@ -9,6 +9,7 @@ import pytest
 
 import antipode
 from tests.integration.postgresql._sessions import CLIENTS, Connection
+from tests.integration.postgresql._temporary import LASTING, OWN, SESSION, TEMPORARY, changing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,59 +19,12 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.store("postgresql")
 
-MADE = (
-    "CREATE TABLE lasting (a int)",
-    "CREATE SEQUENCE numbers",
-    """CREATE FUNCTION kept(int) RETURNS int LANGUAGE sql AS
-    'INSERT INTO lasting VALUES ($1) RETURNING a'""",
-    """CREATE FUNCTION copied() RETURNS trigger LANGUAGE plpgsql AS
-    'BEGIN INSERT INTO lasting VALUES (NEW.a); RETURN NEW; END'""",
-    "CREATE VIEW keeping AS SELECT kept(2) AS a",
-    "GRANT ALL ON lasting, numbers, keeping TO {user}",
-    "GRANT CREATE ON SCHEMA public TO {user}",
-)
-DROPPED = (
-    "DROP SCHEMA IF EXISTS made",
-    "DROP VIEW IF EXISTS keeping",
-    "DROP FUNCTION IF EXISTS copied, copied_late, kept",
-    "DROP TABLE IF EXISTS lasting, own",
-    "DROP SEQUENCE IF EXISTS numbers",
-)
-OWN = "INSERT INTO own VALUES (1)"
-#: What changes temporary tables, one transaction each.
-TEMPORARY: tuple[tuple[str, ...], ...] = (
-    (OWN,),
-    ("UPDATE own SET a = 2", "SELECT count(*) FROM lasting", "DELETE FROM own WHERE a = 2"),
-    (OWN, "SAVEPOINT s", OWN, "ROLLBACK TO SAVEPOINT s"),
-    ("INSERT INTO own SELECT a FROM lasting", "TRUNCATE own", OWN),
-    ("CREATE TEMP TABLE more (a serial PRIMARY KEY, b text)", "INSERT INTO more (b) VALUES ('b')"),
-    ("CREATE TEMP TABLE brief ON COMMIT DROP AS SELECT 1 AS a", "INSERT INTO brief VALUES (2)"),
-)
-#: What changes something else besides, although its texts name temporary tables alone.
-LASTING: tuple[tuple[str, ...], ...] = (
-    (OWN, "INSERT INTO lasting VALUES (1)"),
-    (OWN, "SELECT kept(1)"),
-    (OWN, "SELECT a FROM keeping"),
-    ("INSERT INTO own SELECT a FROM keeping",),
-    ("INSERT INTO own VALUES (nextval('numbers'))",),
-    (OWN, "SELECT lo_create(0)"),
-    (OWN, "SELECT lo_from_bytea(0, 'a')"),
-    (OWN, "TRUNCATE lasting"),
-    ("INSERT INTO triggered VALUES (1)",),
-    ("INSERT INTO defaulting DEFAULT VALUES",),
-    ("INSERT INTO public.own VALUES (1)",),
-)
-
 
 @pytest.fixture
 def topology(clients: Clients) -> Iterator[PostgreSQLTopology]:
     """With what a temporary table's rows may change besides."""
-    topology = clients.topology
-    for statement in (*DROPPED, *MADE):
-        topology.execute(statement.format(user=topology.user))
-    yield topology
-    for statement in DROPPED:
-        topology.execute(statement)
+    with changing(clients.topology) as topology:
+        yield topology
 
 
 def entered(one: Connection, *statements: str) -> bool:
@@ -83,12 +37,7 @@ def entered(one: Connection, *statements: str) -> bool:
 
 def prepared(one: Connection) -> None:
     """Make the session's temporary tables; what the server lets it see is known afterwards."""
-    for statement in (
-        "CREATE TEMPORARY TABLE own (a int)",
-        "CREATE TEMPORARY TABLE triggered (a int)",
-        "CREATE TRIGGER t AFTER INSERT ON triggered FOR EACH ROW EXECUTE FUNCTION copied()",
-        "CREATE TEMPORARY TABLE defaulting (a int DEFAULT kept(3))",
-    ):
+    for statement in SESSION:
         one.run(statement, reads=False)
     assert entered(one, OWN)
 

@@ -456,6 +456,58 @@ def test_two_primaries_are_no_fence(pair: RedisTopology) -> None:
             assert regions.reader.get("late") == b"1"
 
 
+def test_a_promotion_is_not_told_from_a_replica_that_left(pair: RedisTopology) -> None:
+    """So an old primary that answers, and its replica, are what a fence finds, and it is early.
+
+    Where servers say more one day, this fails, and the fence can ask for it. Until then the guide
+    has to say what notices a promotion.
+    """
+    stayed = pair.primary, pair.replicas[1]
+
+    def said() -> list[dict[str, Any]]:
+        """All but how far each is, and when."""
+        moving = ("offset", "lag", "seconds_ago", "histlen")
+        return [
+            {
+                key: {name: value[name] for name in ("ip", "port", "state")}
+                if isinstance(value, dict)
+                else value
+                for key, value in info(address).items()
+                if not any(part in key for part in moving)
+            }
+            for address in stayed
+        ]
+
+    def left() -> list[dict[str, Any]]:
+        """What they say once the other replica has left."""
+        wait_until(
+            lambda: info(stayed[0])["connected_slaves"] == 1,
+            what="the replica to leave",
+            timeout_s=TIMEOUT_S,
+        )
+        return said()
+
+    other = pair.replicas[0]
+    with regions_of(pair) as regions, client(other) as leaving:
+        shims.uninstrument_client(regions.reader)
+        regions.reader = regions.instrumented(pair.replicas[1], reads_from="replica")
+        regions.replicated("k")
+        pair.failover()
+        promoted = left()
+        leaving.set("late", b"1")
+        assert antipode.barrier(Lineage(incomplete=[("posts", "size")]), timeout=TIMEOUT_S).ok
+        assert regions.reader.get("late") is None
+        leaving.replicaof(*stayed[0])
+        wait_until(
+            lambda: info(stayed[0])["connected_slaves"] == 2,
+            what="the replica to be one again",
+            timeout_s=TIMEOUT_S,
+        )
+        assert said() != promoted
+        leaving.shutdown(nosave=True)
+        assert left() == promoted
+
+
 def test_no_fence_without_a_primary(regions: Regions) -> None:
     """Where no client of the process reaches the primary, nothing stands in for what is missing."""
     shims.uninstrument_client(regions.writer)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from antipode_testing import TopologyTimeout, wait_until
 from tests.integration._processes import environment
+from tests.integration._warned import note_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -25,16 +26,6 @@ if TYPE_CHECKING:
 SHOP = Path(__file__).parent / "_shop"
 SERVICES = ("api", "worker", "web")
 READY = {"api": "Uvicorn running on", "worker": " ready.", "web": "Running on"}
-
-
-#: What each service runs first: the warnings of the library go to a file.
-LOG = """
-import logging, os
-told = logging.FileHandler(os.environ["TOLD"], "a")
-told.setFormatter(logging.Formatter(f"{os.environ['OTEL_SERVICE_NAME']}: %(message)s"))
-told.setLevel(logging.WARNING)
-logging.getLogger("antipode").addHandler(told)
-"""
 
 
 @dataclass(frozen=True)
@@ -101,7 +92,8 @@ class Shop:
             (self.folder / f"{name}.py").write_text(code, encoding="utf-8")
             self.rules[name] = dict(RULES)
             self.variables[name] = self.servers.variables()
-        (self.folder / "sitecustomize.py").write_text(LOG, encoding="utf-8")
+        self._warnings = self.folder / "warnings"
+        note_warnings(self.folder, self._warnings)
         self._ports = {name: _free_port() for name in ("api", "web")}
 
     def edit(self, service: str, line: str, by: str = "") -> None:
@@ -119,7 +111,6 @@ class Shop:
             "OTEL_SERVICE_NAME": service,
             "DONE": str(self.folder / "done"),
             "WEB": f"http://localhost:{self._ports['web']}/invoices",
-            "TOLD": str(self.folder / f"{service}.told"),
             "PYTHONUNBUFFERED": "1",
             **self.variables[service],
             **settings,
@@ -203,7 +194,8 @@ class Shop:
 
     def told(self, service: str) -> str:
         """The warnings of a service."""
-        return (self.folder / f"{service}.told").read_text(encoding="utf-8")
+        said = self._warnings.read_text(encoding="utf-8")
+        return "\n".join(line for line in said.splitlines() if line.startswith(f"{service}: "))
 
     def spelled(self, words: Iterable[str]) -> list[str]:
         """*words* with the addresses of the servers."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from antipode_testing import MySQLTopology
+    from antipode_testing import MongoDBTopology, MySQLTopology
 
 redis: Any = pytest.importorskip("redis")
 pytestmark = [pytest.mark.usefixtures("covered"), pytest.mark.slow]
@@ -206,3 +206,45 @@ def test_a_connection_of_mysqlclient_that_was_made_before(antipode_mysql: MySQLT
     antipode.setup(datastores=f"notes=mysql://{address}")
     assert lineage_of(connection) == {"notes"}
     connection.close()
+
+
+@pytest.mark.store("mysql")
+@pytest.mark.usefixtures("table")
+def test_clients_of_pymysql_that_were_made_before(antipode_mysql: MySQLTopology) -> None:
+    """A connection, an engine that has none yet, and one whose pool has one."""
+    pymysql, sqlalchemy = map(pytest.importorskip, ("pymysql", "sqlalchemy"))
+    address, url = antipode_mysql.primary, antipode_mysql.url(antipode_mysql.primary)
+    connection = pymysql.connect(host=address.host, port=address.port, autocommit=True, **USER)
+    engines = [sqlalchemy.create_engine(url, isolation_level="AUTOCOMMIT") for _ in range(2)]
+    engines[1].connect().close()
+    antipode.setup(datastores=f"notes=mysql://{address}")
+    assert lineage_of(connection) == {"notes"}
+    for engine in engines:
+        with antipode.scope() as scope, engine.connect() as connected:
+            connected.exec_driver_sql("INSERT INTO by_address VALUES ()")
+            assert {each.datastore for each in scope.lineage} == {"notes"}
+        engine.dispose()
+    connection.close()
+
+
+@pytest.mark.store("mongodb")
+def test_a_client_of_a_set_that_a_rule_names_by_one_host(
+    antipode_mongodb: MongoDBTopology,
+) -> None:
+    """What it reads at a secondary that is behind waits."""
+    pymongo: Any = pytest.importorskip("pymongo")
+    host = f"{antipode_mongodb.primary.host}:{antipode_mongodb.primary.port}"
+    antipode.configure(barriers="auto", auto_timeout=20, on_stale="raise")
+    antipode.setup(datastores=f"posts=mongodb://{host}")
+    secondary = pymongo.ReadPreference.SECONDARY
+    antipode_mongodb.set_lag(300)
+    try:
+        with pymongo.MongoClient(antipode_mongodb.url()) as client:
+            near = client.get_database("app", read_preference=secondary)
+            for number in range(3):
+                with antipode.scope():
+                    client["app"]["by_rule"].insert_one({"_id": number})
+                    assert near["by_rule"].find_one({"_id": number})
+            client["app"]["by_rule"].drop()
+    finally:
+        antipode_mongodb.set_lag(0)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,6 +12,7 @@ import pytest
 import antipode
 from antipode import Status
 from antipode.shim import shims_of, unregister
+from tests.integration._processes import environment
 
 if TYPE_CHECKING:
     from antipode_testing import PostgreSQLTopology, RedisTopology
@@ -17,6 +21,18 @@ pytest.importorskip("psycopg")
 pytest.importorskip("redis")
 pytest.importorskip("sqlalchemy")
 pytestmark = pytest.mark.slow
+
+
+def with_table(topology: PostgreSQLTopology) -> None:
+    """An empty table on both servers, and rules that name them."""
+    import psycopg
+
+    with psycopg.connect(topology.url(), autocommit=True) as connection:
+        connection.execute("CREATE TABLE IF NOT EXISTS cold (id serial PRIMARY KEY)")
+        connection.execute("DELETE FROM cold")
+    topology.wait_replicated()
+    near = f"{topology.url(topology.replica)}?reads_from=replica"
+    antipode.configure(datastores={"shop": [topology.url(), near]})
 
 
 def order(topology: PostgreSQLTopology) -> str:
@@ -50,15 +66,8 @@ def test_the_first_connection_of_a_process_waits(
 ) -> None:
     """A barrier before it passes, and the connection is held to it: it shows nothing stale."""
     del covered
-    import psycopg
-
     topology = antipode_postgresql
-    with psycopg.connect(topology.url(), autocommit=True) as connection:
-        connection.execute("CREATE TABLE IF NOT EXISTS cold (id serial PRIMARY KEY)")
-        connection.execute("DELETE FROM cold")
-    topology.wait_replicated()
-    near = f"{topology.url(topology.replica)}?reads_from=replica"
-    antipode.configure(datastores={"shop": [topology.url(), near]})
+    with_table(topology)
     topology.pause()
     try:
         text = order(topology)
@@ -73,6 +82,101 @@ def test_the_first_connection_of_a_process_waits(
             assert rows(topology) == 1
     finally:
         topology.resume()
+
+
+#: A process of Django's on a standby, which takes one request with the lineage that is given.
+DJANGO = """
+import sys
+import antipode
+
+antipode.setup()
+host, port, placed, text = sys.argv[1:]
+
+import django
+from django.conf import settings
+from django.db import connection
+
+database = {"ENGINE": "django.db.backends.postgresql", "NAME": "app", "HOST": host, "PORT": port}
+settings.configure(DATABASES={"default": {**database, "USER": "app", "PASSWORD": "app"}})
+django.setup()
+with antipode.scope(text):
+    if placed == "placed":
+        antipode.barrier(timeout=0.2, only="shop")
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM cold")
+            print(cursor.fetchone())
+    except antipode.BarrierTimeout:
+        print("held")
+"""
+
+
+@pytest.mark.store("postgresql")
+@pytest.mark.parametrize("how", ["placed", "automatic"])
+def test_the_first_connection_of_django_waits(
+    antipode_postgresql: PostgreSQLTopology, covered: None, how: str
+) -> None:
+    """The same where the framework makes it, and no setting of ours but the rules is there."""
+    del covered
+    pytest.importorskip("django")
+    topology = antipode_postgresql
+    with_table(topology)
+    near = topology.replica
+    settings = {
+        "ANTIPODE_DATASTORES": f"shop=postgresql://{topology.primary}/app, "
+        f"shop=postgresql://{near}/app?reads_from=replica",
+        "ANTIPODE_BARRIERS": "auto" if how == "automatic" else "explicit",
+        "ANTIPODE_AUTO_TIMEOUT": "0.2",
+        "ANTIPODE_ON_STALE": "raise",
+    }
+    topology.pause()
+    try:
+        command = [sys.executable, "-c", DJANGO, near.host, str(near.port), how, order(topology)]
+        assert said(command, settings) == "held"
+    finally:
+        topology.resume()
+    topology.wait_replicated()
+    assert said(command, settings) == "(1,)"
+
+
+def said(command: list[str], settings: dict[str, str]) -> str:
+    """What a program prints."""
+    ran = subprocess.run(
+        command,
+        env=environment(settings),
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.strip()
+
+
+@pytest.mark.store("postgresql")
+def test_a_connection_for_each_request(
+    antipode_postgresql: PostgreSQLTopology, covered: None
+) -> None:
+    """Barriers of later requests wait, although the connection of the first is closed and gone."""
+    del covered
+    topology = antipode_postgresql
+    with_table(topology)
+    topology.pause()
+    try:
+        texts = [order(topology) for _ in range(3)]
+        antipode.setup()
+        with antipode.scope(texts[0]):
+            antipode.barrier(timeout=0.2)
+            with pytest.raises(antipode.BarrierTimeout):
+                rows(topology)
+        gc.collect()
+        with antipode.scope(texts[1]), pytest.raises(antipode.BarrierTimeout):
+            antipode.barrier(timeout=0.2)
+    finally:
+        topology.resume()
+    with antipode.scope(texts[2]):
+        assert antipode.barrier(timeout=20).ok
+        assert rows(topology) == 3
 
 
 @pytest.mark.store("redis")

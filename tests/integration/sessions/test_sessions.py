@@ -344,7 +344,7 @@ def test_nothing_in_the_cookie_is_more_than_names_and_positions() -> None:
 def test_the_guides_application() -> None:
     """The application of docs/guides/sessions.md, as it stands there."""
     pytest.importorskip("fastapi")
-    (block,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+    block, _ = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
     names: dict[str, Any] = {"__name__": __name__, "__file__": __file__}
     exec(compile(block, str(GUIDE), "exec"), names)  # noqa: S102 - the guide's own example
 

@@ -24,17 +24,22 @@ USERS = 5
 
 
 def test_dry_run_names_the_line_of_the_missing_barrier(stores: Stores, tmp_path: Path) -> None:
-    """Without a barrier the report names the promise and the read, by their lines in Java."""
+    """Without a barrier the report names the promise and the read, by their lines in Java.
+
+    No other line of the set-up is forgotten, and it says of none that it is.
+    """
     records = tmp_path / "dry-run"
     records.mkdir()
     with application(stores, tmp_path, "unguarded", dry_run_dir=records) as edges:
         orders = seeded(stores, "unguarded", USERS)
         cancelled(stores, edges["unguarded"], orders)
         count(stores, edges["unguarded"].database, orders)
+    said = report(load([records]))
     found = {
         tuple((Path(it.file).name, it.line) for it in (each.write, each.read, each.advice.before))
-        for each in report(load([records])).findings
+        for each in said.findings
     }
     promise = place("RefundRequests.java", "Antipode.promise(")
     read = place("MoneyReader.java", "return database.find(")
     assert (promise, read, read) in found
+    assert not said.lints

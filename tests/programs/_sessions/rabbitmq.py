@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 EXCHANGE = "geo.session"
 #: A queue that has room for one message, and its key: the other queue gets what this one refuses.
 FULL = "full"
+#: One of the region that listens, whose messages the process handles.
+HANDLED = "handled"
 #: How long the session's client waits for the broker.
 ANSWERS_S = 10.0
 #: How long a message is on its way to the queue at most.
@@ -56,6 +58,8 @@ class Pika(AsCalls, Bench):
             FULL, arguments={"x-max-length": 1, "x-overflow": "reject-publish"}
         )
         self._plain[0].queue_bind(FULL, EXCHANGE, FULL)
+        self._plain[1].queue_declare(HANDLED)
+        self._plain[1].queue_bind(HANDLED, EXCHANGE, "#")
         url = self.topology.url(self.topology.replica)
         shim = rabbitmq.shim(DATASTORE, url, exchange=EXCHANGE, receipts=True, reads_from="replica")
         self._stack.enter_context(shim)
@@ -263,13 +267,18 @@ class Pika(AsCalls, Bench):
 
     @step(2)
     async def get(self, choose: random.Random) -> None:
-        """A message of the full queue, in a scope of its own."""
+        """A message of the full queue, and one where receipts listen, in a scope of its own.
+
+        A process handles messages in the region where its receipts listen: the guide says so.
+        """
         channel = self.whole()
         self.trace.append("basic_get")
-        got = channel.basic_get(FULL)
+        method = channel.basic_get(FULL)[0]
+        if method is not None:
+            channel.basic_ack(method.delivery_tag)
+        got = self._plain[1].basic_get(HANDLED, auto_ack=True)
         if got[0] is None:
             return
         with rabbitmq.message(got) as held:
             if held.lineage is None:
                 raise Fault("broken", "a message without a scope")
-        channel.basic_ack(got[0].delivery_tag)

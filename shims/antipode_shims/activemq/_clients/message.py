@@ -29,4 +29,6 @@ def message(frame: Any, *, datastore: str) -> AbstractContextManager[Scope]:
     """
     from antipode_shims.activemq._endpoint import headers_of
 
-    return message_of(headers_of(frame), datastore)
+    headers = headers_of(frame)
+    destination = headers["destination"] if "destination" in headers else ""  # noqa: SIM401 - a call less
+    return message_of(headers, datastore, destination)

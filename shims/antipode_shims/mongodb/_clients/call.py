@@ -31,8 +31,11 @@ from .pymongo import known_set_name
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, MutableMapping
 
+    from typing_extensions import Self
+
     from antipode import WriteId
     from antipode.shim import Floor
+    from antipode_shims.mongodb._look import Question
     from antipode_shims.mongodb._shim.base import BaseMongoShim
 
 
@@ -99,13 +102,13 @@ class Rules:
         client = self._client()
         return "" if client is None else known_set_name(client)
 
-    def gossip(self, command: dict[str, Any]) -> None:
+    def gossiped(self, question: Question) -> Question:
         """Let a server hear of what this client has heard of: it does not wait for more."""
         client = self._client()
         # As PyMongo does itself, but for this module's hook on it.
         heard = None if client is None else client._topology.max_cluster_time()  # noqa: SLF001
-        if heard:
-            command["$clusterTime"] = heard
+        database, command = question
+        return database, ({**command, "$clusterTime": heard} if heard else command)
 
     def session(self, session: Any) -> SessionState:
         """What is remembered of a session."""
@@ -139,7 +142,10 @@ class Rules:
 class Call:
     """What one operation of the application came to, over all attempts of PyMongo.
 
+    A context manager: all that PyMongo does meanwhile is of it.
+
     Attributes:
+        floor: what its reads must see, the same in all attempts: its time goes on between them.
         proved: what a floor that was met demanded, where a snapshot was taken after it.
         session: the application's, if the command that was announced last is of one.
         again: what makes it again while its reads wait; None where that cannot be.
@@ -156,9 +162,11 @@ class Call:
         "_open",
         "_repeats",
         "_rules",
+        "_token",
         "_told",
         "_writes",
         "again",
+        "floor",
         "proved",
         "session",
         "stale",
@@ -168,6 +176,7 @@ class Call:
         """Nothing happened yet; *repeats*: whether it is made again while its reads wait."""
         self._rules = rules
         self._repeats = repeats
+        self.floor: Floor | None = None
         self.again: Repeated | None = None
         self.stale = StaleRead()
         self._name, self._kind = "", Kind.NEUTRAL
@@ -185,16 +194,30 @@ class Call:
         """The command that was announced last."""
         return self._command
 
-    @property
-    def floor(self) -> Floor | None:
-        """What its reads must see, the same in all attempts: its time goes on between them."""
-        if self.again is not None and self.again.floor is not None:
-            return self.again.floor
+    def __enter__(self) -> Self:
+        """Begin.
+
+        Raises:
+            UnmetError: as :func:`antipode.shim.floor`.
+        """
         shim = self._rules.shim
-        held = floor(shim, reads=False, stale=self.stale)
-        if held is not None and self._repeats:
-            self.again = self.again or Repeated(shim, self._rules.places)
-        return held
+        self.floor = floor(shim, reads=False, stale=self.stale)
+        if self.floor is not None and self._repeats:
+            self.again = Repeated(shim, self._rules.places)
+        self._token = CALL.set(self)
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        """Enter what was written into the scope.
+
+        Raises:
+            ConfigurationError: as :meth:`settle`.
+        """
+        CALL.reset(self._token)
+        if error is None:
+            self.settle()
+        else:
+            self.settle_failed()
 
     @own_time
     def announce(self, command: MutableMapping[str, Any], session: Any) -> None:

@@ -325,6 +325,29 @@ def in_doubt(error: BaseException) -> bool:
     return isinstance(error, errors.PyMongoError) or not isinstance(error, Exception)
 
 
+def asked(connection: Any, database: str, command: dict[str, Any]) -> Any:
+    """What the server answers on *connection*, or its refusal; unseen by the client's monitors."""
+    plain, anywhere = type(connection).command, _any_member()
+    try:
+        return plain(connection, database, dict(command), anywhere, publish_events=False)
+    except refusals() as error:
+        return error
+
+
+async def asked_async(connection: Any, database: str, command: dict[str, Any]) -> Any:
+    """The asyncio twin of :func:`asked`."""
+    plain, anywhere = type(connection).command, _any_member()
+    try:
+        return await plain(connection, database, dict(command), anywhere, publish_events=False)
+    except refusals() as error:
+        return error
+
+
+def _any_member() -> Any:
+    """The read preference of a question to whatever member the connection goes to."""
+    return pymongo_module().ReadPreference.PRIMARY_PREFERRED
+
+
 def closes(options: Any) -> bool:
     """Whether PyMongo itself ends sessions, as a client that is refused may be closed, too."""
     return bool(options.get("operation") == "endSessions")

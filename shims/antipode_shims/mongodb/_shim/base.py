@@ -49,7 +49,7 @@ class BaseMongoShim(ServerShim):
     Attributes:
         history: what is known of earlier terms.
         majority: whether reads have read concern ``majority`` or stronger.
-        set_name: of the replica set; empty until :meth:`learn_set` was called.
+        set_name: of the replica set; empty until a reply had it.
         promise_database: where this client says that promises are recorded; else empty.
     """
 
@@ -170,6 +170,7 @@ class BaseMongoShim(ServerShim):
         if not state.primary:
             msg = f"the server of {self.datastore!r} is not primary now"
             raise Unreachable(msg)
+        self.set_name = self.set_name or state.set_name
         return frozenset([self._write_id(local_position(state), covering=True)])
 
     def minted(self, reply: Reply, *, majority: bool = False) -> WriteId | None:

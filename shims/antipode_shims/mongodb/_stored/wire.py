@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from antipode_shims.mongodb._clients.guard import asked, asked_async
+from antipode_shims.mongodb._clients.pymongo import asked, asked_async
 from antipode_shims.mongodb._look import converse, converse_async
 
 from .bson import Message

@@ -274,13 +274,13 @@ class Tap:
             self.views = Views(self.shim.views_of(facts.server))
         if facts.problems:
             self._warn(facts.lacking)
-        elif not self.session.tracked:
+        elif self._told and not self.session.tracked:  # mysqlclient has no choice.
             log_once(
                 "mysql_untracked",
                 self.shim.datastore,
                 "session_track",
-                "a connection to %r gets no positions with its replies (opened before it was "
-                "instrumented, or by a client that cannot): each commit costs a round trip more",
+                "a connection to %r gets no positions with its replies, as it was opened before it "
+                "was instrumented: each commit costs a round trip more",
                 self.shim.datastore,
             )
 

@@ -172,10 +172,14 @@ class Runs:
     lie is not reported: a number of a block not seen before begins a run of its own.
 
     Thread-safe; locked only for logs that have gaps.
+
+    Attributes:
+        known: whether a server was asked; before that every run begins at 1.
     """
 
     def __init__(self) -> None:
         """Know no gaps: every run begins at 1."""
+        self.known = False
         self._runs: dict[str, list[Interval]] = {}
         self._block = 0
         self._lock = threading.Lock()
@@ -194,6 +198,7 @@ class Runs:
                     self._runs[log] = list(intervals)
                 else:
                     self._runs.pop(log, None)
+            self.known = True
 
     def first(self, log: str, number: int) -> int:
         """The first number of the run that *number* of *log* is in."""

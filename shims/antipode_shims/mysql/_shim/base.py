@@ -68,6 +68,7 @@ class BaseMySQLShim(ServerShim):
         promise_table: where the records of promises are, perhaps without a schema.
         readonly_functions: the functions of the application's that write nothing.
         own_logs: names of the logs to which its clients were seen to write at their server.
+        runs: where runs of numbers begin there.
     """
 
     system = "mysql"
@@ -97,7 +98,7 @@ class BaseMySQLShim(ServerShim):
         self.settings = settings
         self.problems: tuple[str, ...] = ()
         self.proxied = ""
-        self._runs = Runs()
+        self.runs = Runs()
         self._views: dict[str, Listing] = {}
         self.own_logs = own_logs(datastore, settings.where)
         self._upstream = Upstream()
@@ -250,7 +251,7 @@ class BaseMySQLShim(ServerShim):
         """Find out about the server behind a connection; what it has executed is remembered."""
         facts = yield from detect()
         caveat(self.datastore, self.settings.where, facts.filters)
-        self._runs.learn(facts.executed, group_block=facts.group_block)
+        self.runs.learn(facts.executed, group_block=facts.group_block)
         return facts
 
     def minted(self, flavor: Flavor, gtids: str) -> tuple[WriteId, ...]:
@@ -262,7 +263,7 @@ class BaseMySQLShim(ServerShim):
         """
         try:
             hour = self.clock.hour()
-            return minted(flavor, gtids, self._runs, datastore=self.datastore, hour=hour)
+            return minted(flavor, gtids, self.runs, datastore=self.datastore, hour=hour)
         except GtidError as error:
             self.unsampled(str(error))
             return ()

@@ -300,9 +300,6 @@ class AsyncpgConnection(AsyncHolding):
             return Session.IDLE
         return Session.FAILED if protocol.failed else Session.OPEN
 
-    def _antipode_busy(self) -> bool:
-        return False  # It sends one statement at a time.
-
     def _antipode_backend(self) -> Backend:
         """The connection's process at its server."""
         plain: Any = self
@@ -388,7 +385,7 @@ class AsyncpgConnection(AsyncHolding):
         """
         tap = self._antipode
         session = self._antipode_session()
-        self._antipode_ended(error)
+        tap.ended(error)
         if session is Session.LOST or (error is not None and not undone):
             tap.lost()  # Also of a call that was given up: it may be over there.
             return None

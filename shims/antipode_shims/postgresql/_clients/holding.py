@@ -179,12 +179,15 @@ class Holding:
 
     __slots__ = ()
 
+    #: The pipeline that is open; psycopg's connections alone have one.
+    _pipeline: Any = None
+
     if TYPE_CHECKING:
         #: The connection's `Tap`.
         _antipode: Any
         #: How the session stands, as the packet that ended its last reply says.
         _antipode_session: Callable[[], Session]
-        #: Whether replies of the application's are still to come.
+        #: Whether the open pipeline has replies of the application's still to come.
         _antipode_busy: Callable[[], bool]
         #: The connection's process at its server.
         _antipode_backend: Callable[[], Backend]
@@ -197,21 +200,17 @@ class Holding:
         Raises:
             UnmetError: as :func:`antipode.shim.floor`.
         """
-        tap, session = self._antipode, self._antipode_session()
-        piped = self._antipode_busy()
+        tap: Tap = self._antipode
+        session = self._antipode_session()
+        piped = session is Session.BUSY
+        if self._pipeline is not None:
+            piped = self._antipode_busy()
         tap.reads_by = call.reads_by
         found, held = tap.starts(call.sql, session, opens=call.opens, piped=piped)
         if held is None or session is Session.LOST:
             return None
         read = HeldRead(self, held, found, session, piped=piped)
         return read.limited(guard(read))
-
-    def _antipode_ended(self, error: BaseException | None) -> None:
-        """A call is over: count it if it was answered stale, unless it failed."""
-        if error is not None:
-            self._antipode.stale_read.failed()
-        elif not self._antipode_busy():
-            self._antipode.stale_read.answered()
 
     def _antipode_unsent(self, pending: int) -> None:
         """A call is not sent; before it, so much was *pending*."""

@@ -47,16 +47,21 @@ class Cursors:
 
     Those that only a text names have none: with an empty name, the oldest of them counts. So does
     the first call of a transaction that may have opened one.
+
+    Attributes:
+        some: whether there may be any.
     """
 
     def __init__(self) -> None:
         """None."""
+        self.some = False
         self._declared: dict[str, Known] = {}
         self._held: set[str] = set()
         self._opened: Known | None = None
 
     def declare(self, name: str, shown: Known, *, holds: bool) -> None:
         """A cursor is declared that shows what is *shown*, and *holds* beyond its transaction."""
+        self.some = True
         if len(self._declared) >= MOST:  # One whose name is forgotten shows nothing.
             self._declared, self._held = {"": NOTHING}, {""}
         if name or name not in self._declared:
@@ -66,6 +71,7 @@ class Cursors:
 
     def open(self, shown: Known) -> None:
         """A function is called that may open one, which shows what is *shown*."""
+        self.some = True
         if self._opened is None:
             self._opened = shown
 
@@ -79,6 +85,7 @@ class Cursors:
         if self._declared:
             self._declared = {name: self._declared[name] for name in self._held}
         self._opened = None
+        self.some = bool(self._declared)
 
     def shown_by(self, name: str) -> list[Known]:
         """What the cursors show of which one may have this *name*; none where none is known."""

@@ -18,8 +18,10 @@ from antipode.shim import drive, drive_async
 from antipode_shims._sql.texts import text_of
 from antipode_shims.postgresql._endpoint import backend, refusal, rows_of
 from antipode_shims.postgresql._look import BEFORE, SAMPLE, Refused
+from antipode_shims.postgresql._statements import COMMITS, READS, WRITES
 
 from .holding import AsyncHolding, Call, Late, SyncHolding, clients_own
+from .psycopg_sample import Flight, goes_along
 from .tap import Commit, Session, commit_of
 
 if TYPE_CHECKING:
@@ -59,6 +61,9 @@ _ONE_STATEMENT = frozenset({"_execute_gen", "_stream_send_gen", "_declare_gen"})
 _PIPELINES = psycopg.Pipeline, psycopg.AsyncPipeline
 _BLOCKS = (*_PIPELINES, psycopg.Transaction, psycopg.AsyncTransaction)
 _FETCHES = frozenset({"_fetch_gen", "_scroll_gen"})
+#: What the client itself sends to forget prepared statements, as after a ROLLBACK, begins with
+#: these 11 characters. It is no work of the application's, and commits nothing.
+_FORGETS = "DEALLOCATE "
 #: Generators of a connection that end with a Sync where it is in a pipeline.
 _SYNC_LAST = frozenset({"_commit_gen", "_rollback_gen", "_tpc_prepare_gen"})
 
@@ -143,22 +148,26 @@ class Shared(Generic[RowT]):
     #: How the transaction stands that a pipeline has between two Syncs. Whatever is asked would end
     #: it, and libpq does not show it once its replies were fetched.
     _antipode_between = Session.IDLE
+    #: The write on its way whose position is asked for in the same flush.
+    _antipode_flight: Flight | None = None
     pgconn: Any
     info: Any
     _pipeline: Any
     _check_connection_ok: Callable[[], None]
-    _antipode_ended: Callable[[BaseException | None], None]
 
     def _exec_command(self, command: Any, *args: Any, **options: Any) -> Any:
         """A command of the client's own, such as BEGIN; COMMIT goes with its questions."""
         tap, more = self._antipode, ""
+        if self._antipode_flight is not None:
+            yield from self._antipode_flight.land()
         text = command if isinstance(command, str) else None
         if isinstance(command, bytes):
             text = command.decode()
         elif isinstance(command, sql.Composable):
             text = command.as_string(None)
         session = self._antipode_session()
-        if not tap.own:
+        forgets = self._pipeline is None and (text or "")[:11] == _FORGETS
+        if not (tap.own or forgets):
             tap.sends(text or "", session)
             more = self._antipode_with(text or "")
             off = self.pgconn.pipeline_status == pq.PipelineStatus.OFF
@@ -172,6 +181,39 @@ class Shared(Generic[RowT]):
         if more:
             yield from plain._exec_command(more)  # noqa: SLF001 - it is queued as well
         return result
+
+    def _deallocate(self, name: bytes | None) -> Any:
+        """The client forgets a prepared statement, at the end of another."""
+        plain: Any = super()
+        if self._antipode_flight is not None:
+            yield from self._antipode_flight.land()
+        return (yield from plain._deallocate(name))  # noqa: SLF001
+
+    def _antipode_along(self, gen: Any, call: Call) -> Any:
+        """What drives *gen*, which sends *call*: the position goes with a write that is alone."""
+        if (
+            call.opens
+            or self._pipeline is not None
+            or not self._antipode.commits_alone
+            or not goes_along(gen, call)
+            or self._antipode_standby()
+        ):
+            return gen
+        self._antipode_flight = flight = Flight(self, gen, call.cursor)
+        return flight.drive()
+
+    def _antipode_sample(self) -> Rows | None:
+        """The answer that came with a write; None where none did.
+
+        Raises:
+            Refused: the server answered with an error.
+        """
+        flight, self._antipode_flight = self._antipode_flight, None
+        if flight is None or flight.sample is None:
+            return None
+        if flight.sample.status == _FATAL:
+            raise refusal(flight.sample, pq)
+        return rows_of(flight.sample)
 
     def _antipode_with(self, command: str) -> str:
         """What goes in one packet with a command of the client's own, after it; mostly nothing."""
@@ -214,15 +256,14 @@ class Shared(Generic[RowT]):
         return bool(self.pgconn.parameter_status(b"in_hot_standby") == _ON)
 
     def _antipode_busy(self) -> bool:
-        """Whether replies of the application's are still to come, or the Sync of a pipeline."""
+        """Whether the pipeline has replies of the application's still to come, or its Sync."""
         pipeline = self._pipeline
-        if pipeline is not None and (
+        return bool(
             pipeline.command_queue
             or pipeline.result_queue
             or self._antipode_between is not Session.IDLE
-        ):
-            return True
-        return bool(self.pgconn.transaction_status == _ACTIVE)
+            or self.pgconn.transaction_status == _ACTIVE
+        )
 
     def _antipode_asking(self, text: str) -> Generator[Any, Any, Rows]:
         """Send a question of the library's own, and receive its rows.
@@ -251,12 +292,11 @@ class Shared(Generic[RowT]):
         yield from generators.fetch_many(pgconn)  # That of the Sync.
         return results[-1]
 
-    def _antipode_asks_commit(self, call: Call | None) -> bool:
+    def _antipode_asks_commit(self, call: Call) -> bool:
         """Whether a statement of the application's own commits what is open."""
         tap = self._antipode
         return (
-            call is not None
-            and call.cursor is not None
+            call.cursor is not None
             and tap.commits_open(self._antipode_session())
             and self.pgconn.pipeline_status == pq.PipelineStatus.OFF
             and not self._antipode_standby()
@@ -286,16 +326,19 @@ class Shared(Generic[RowT]):
         tap = self._antipode
         failed = error is not None if piped is None else self._antipode_piped(piped, error)
         session = self._antipode_session()
-        self._antipode_ended(error)
+        busy = session is Session.BUSY
+        if self._pipeline is not None:
+            busy = self._antipode_busy()
+        tap.ended(error, busy=busy)
         if error is not None and piped is None and _is_unsent(error):
             tap.unsent()
         elif session is Session.LOST or not (error is None or isinstance(error, psycopg.Error)):
             tap.lost()  # Also of a call that was given up: it may be over there.
             return None
-        if not tap.pending or self._antipode_busy():
+        if not tap.pending or busy:
             return None
         tag = ""
-        if call is not None and call.cursor is not None and error is None:
+        if call is not None and call.cursor is not None and error is None and tap.pending != READS:
             tag = call.cursor.statusmessage or ""
         standby = self._antipode_standby()
         return tap.settled(session, failed=failed, tag=tag, standby=standby)
@@ -331,13 +374,14 @@ class SyncConnection(Shared[RowT], SyncHolding):
         tap = self._antipode
         if tap.own:
             return plain.wait(gen, *args, **options)
+        self._antipode_flight = None  # Its answer is of that call alone.
         call = call_of(self, gen)
         if call is not None:
             before = tap.pending
             try:
                 if (steps := self._antipode_hold(call)) is not None:
                     drive(steps, self)
-                if self._antipode_asks_commit(call):
+                if tap.pending & COMMITS and self._antipode_asks_commit(call):
                     tap.commit = commit_of(self._antipode_ask(tap.before_commit))
             except Refused as refused:
                 self._antipode_unsent(before)
@@ -345,18 +389,23 @@ class SyncConnection(Shared[RowT], SyncHolding):
             except BaseException:
                 self._antipode_unsent(before)
                 raise
+            if tap.pending & WRITES:
+                gen = self._antipode_along(gen, call)
         piped = None if self._pipeline is None else piped_by(self, gen)
         try:
             found = plain.wait(gen, *args, **options)
         except BaseException as error:
             self._antipode_settle(self._antipode_left(error, call, piped), psycopg.Error)
             raise
-        self._antipode_settle(self._antipode_left(None, call, piped), psycopg.Error)
+        if (left := self._antipode_left(None, call, piped)) is not None:
+            self._antipode_settle(left, psycopg.Error)
         return found
 
     def _antipode_ask(self, text: str) -> Rows:
         plain: Any = super()
         tap = self._antipode
+        if text is SAMPLE and (there := self._antipode_sample()) is not None:
+            return there
         tap.own = True
         try:
             rows: Rows = plain.wait(self._antipode_asking(text))
@@ -380,13 +429,14 @@ class AsyncConnection(Shared[RowT], AsyncHolding):
         tap = self._antipode
         if tap.own:
             return await plain.wait(gen, *args, **options)
+        self._antipode_flight = None  # Its answer is of that call alone.
         call = call_of(self, gen)
         if call is not None:
             before = tap.pending
             try:
                 if (steps := self._antipode_hold(call)) is not None:
                     await drive_async(steps, self)
-                if self._antipode_asks_commit(call):
+                if tap.pending & COMMITS and self._antipode_asks_commit(call):
                     tap.commit = commit_of(await self._antipode_ask(tap.before_commit))
             except Refused as refused:
                 self._antipode_unsent(before)
@@ -394,18 +444,23 @@ class AsyncConnection(Shared[RowT], AsyncHolding):
             except BaseException:
                 self._antipode_unsent(before)
                 raise
+            if tap.pending & WRITES:
+                gen = self._antipode_along(gen, call)
         piped = None if self._pipeline is None else piped_by(self, gen)
         try:
             found = await plain.wait(gen, *args, **options)
         except BaseException as error:
             await self._antipode_settle(self._antipode_left(error, call, piped), psycopg.Error)
             raise
-        await self._antipode_settle(self._antipode_left(None, call, piped), psycopg.Error)
+        if (left := self._antipode_left(None, call, piped)) is not None:
+            await self._antipode_settle(left, psycopg.Error)
         return found
 
     async def _antipode_ask(self, text: str) -> Rows:
         plain: Any = super()
         tap = self._antipode
+        if text is SAMPLE and (there := self._antipode_sample()) is not None:
+            return there
         tap.own = True
         try:
             rows: Rows = await plain.wait(self._antipode_asking(text))

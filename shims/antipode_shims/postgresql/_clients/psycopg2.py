@@ -23,7 +23,7 @@ from antipode.shim import drive
 from antipode_shims._sql.texts import text_of
 from antipode_shims.postgresql._endpoint import backend
 from antipode_shims.postgresql._look import BEFORE, SAMPLE, Refused
-from antipode_shims.postgresql._statements import COMMITS_INSIDE
+from antipode_shims.postgresql._statements import COMMITS, COMMITS_INSIDE, READS
 
 from .holding import Call, Late, SyncHolding, clients_own
 from .psycopg2_lobject import opened
@@ -210,7 +210,7 @@ class NativeConnection(SyncHolding):
         try:
             if (steps := self._antipode_hold(call)) is not None:
                 drive(steps, self)
-            if not commits and tap.commits_open(self._antipode_session()):
+            if not commits and tap.pending & COMMITS and tap.commits_open(self._antipode_session()):
                 tap.commit = commit_of(self._antipode_ask(tap.before_commit))
         except Refused as refused:
             self._antipode_unsent(before)
@@ -237,13 +237,15 @@ class NativeConnection(SyncHolding):
         """What is left to ask now that a call is over; None for nothing."""
         tap: Any = self._antipode
         session = self._antipode_session()
-        self._antipode_ended(error)
+        tap.ended(error)
         if session is Session.LOST or (error is not None and not isinstance(error, _UNSENT)):
             tap.lost()  # Also of a call that was given up: it may be over there.
             return None
         if not tap.pending:
             return None
-        tag = "" if cursor is None or error is not None else cursor.statusmessage or ""
+        tag = ""
+        if cursor is not None and error is None and tap.pending != READS:
+            tag = cursor.statusmessage or ""
         standby = self._antipode_standby()
         return tap.settled(session, failed=error is not None, tag=tag, standby=standby)
 
@@ -258,9 +260,6 @@ class NativeConnection(SyncHolding):
     def _antipode_opens(self) -> bool:
         """Whether a statement opens a transaction where none is."""
         return self._antipode_entered or not self.autocommit
-
-    def _antipode_busy(self) -> bool:
-        return False  # It sends one statement at a time.
 
     def _antipode_backend(self) -> Backend:
         """The connection's process at its server."""

@@ -185,24 +185,18 @@ class Tap:
         Raises:
             UnmetError: as :func:`antipode.shim.floor`.
         """
-        self.stale_read.answered()  # In a pipeline: nobody has heard of its failure.
+        if self.stale_read.served is not None:
+            self.stale_read.answered()  # In a pipeline: nobody has heard of its failure.
         found = ANYTHING if sql is None else self.shim.meanings[sql]
         if found == ANYTHING | MANY and ";" in (sql or ""):
             found |= COMMITS | ENDS  # For all that can be read.
-        if found & (CALLS | WRITES):
-            found |= self._linked(sql or "")
+        if found & (CALLS | WRITES) and sql and "dblink" in sql.lower():
+            found |= self._linked(sql)
         self._begin(found, session, sql or "", piped=piped)
         if found & CALLS and session is not Session.IDLE:
             self._warn({sql or "": found})  # Nobody will ask what they are.
         if found & WRITES:
-            head = sql[:HEAD] if sql else ""
-            if self._temporary.names or "TEMP" in head or "temp" in head:
-                self._note_temporary(sql or "", found)
-            else:
-                self._temporary.others, self._temporary.alone = True, False
-                self.before_commit = BEFORE_COMMIT
-            if len(self._targets) < MOST:
-                self._targets |= TARGETS[sql or ""]
+            self._note_write(sql or "", found)
         if session is Session.FAILED and not (found & MANY and found & ENDS):
             return found, None  # It is refused, whatever it shows.
         if found & READS:
@@ -225,7 +219,7 @@ class Tap:
                 self._reads = {}
             if not self._reads:
                 self._room = _MOST_READS
-            self._sent = self._fresh
+            self._sent = NOTHING if self._known is NOTHING else self._fresh
         elif self.pending & ENDS:
             self.pending |= COMMITS_INSIDE  # In a pipeline: it holds, though what follows may fail.
         if found & (READS | WRITES | FETCHES) == READS:
@@ -241,10 +235,18 @@ class Tap:
             self.shim.catalogue.forget()
         self.pending |= found
 
-    def _note_temporary(self, sql: str, found: int) -> None:
-        self._temporary.note(sql, found)
-        is_temporary = self._temporary.alone and self.shim.sees_locks
-        self.before_commit = BEFORE_TEMPORARY if is_temporary else BEFORE_COMMIT
+    def _note_write(self, sql: str, found: int) -> None:
+        """Note what *sql* changes."""
+        temporary, head = self._temporary, sql[:HEAD]
+        if temporary.names or "TEMP" in head or "temp" in head:
+            temporary.note(sql, found)
+            is_temporary = temporary.alone and self.shim.sees_locks
+            self.before_commit = BEFORE_TEMPORARY if is_temporary else BEFORE_COMMIT
+        else:
+            temporary.others, temporary.alone = True, False
+            self.before_commit = BEFORE_COMMIT
+        if len(self._targets) < MOST:
+            self._targets |= TARGETS[sql]
 
     def parses(self, sql: str, session: Session) -> Floor | None:
         """What a statement that is only parsed must see; None unless that may take a snapshot.
@@ -273,9 +275,7 @@ class Tap:
         self._begin(self.shim.meanings[command], session, command)
 
     def _linked(self, sql: str) -> int:
-        """Whether a statement sends by dblink what may write."""
-        if "dblink" not in sql.lower():
-            return 0
+        """Whether a statement that names dblink sends by it what may write."""
         called = unknown_functions(sql, self.shim.readonly_functions)
         return SENDS if sends_by_dblink(sql, called) else 0
 
@@ -343,6 +343,13 @@ class Tap:
         """Whether what is in flight is one statement that commits what may have written."""
         alone = self.pending & COMMITS and not self.pending & MANY
         return bool(alone) and session is Session.OPEN and not self.only_read
+
+    @property
+    def commits_alone(self) -> bool:
+        """Whether what is in flight is one write that is its own transaction."""
+        found = self.pending
+        alone = self._alone and self._before is Session.IDLE
+        return bool(alone and found & WRITES and not found & ~(READS | WRITES))
 
     @property
     def only_read(self) -> bool:
@@ -473,10 +480,18 @@ class Tap:
         """The client ended its call before it sent more than a BEGIN."""
         self.pending &= BEGINS
 
+    def ended(self, error: BaseException | None, *, busy: bool = False) -> None:
+        """A call is over: count it if it was answered stale, unless it failed or is *busy*."""
+        if error is not None:
+            self.stale_read.failed()
+        elif self.stale_read.served is not None and not busy:
+            self.stale_read.answered()
+
     def lost(self) -> None:
         """The connection was lost, or its call was given up, before all replies came."""
         found, self.pending = self.pending, 0
-        self._sent_away(found)
+        if found & SENDS:
+            self._sent_away()
         wrote = found | (self._transaction if self._before is not Session.IDLE else 0)
         if self._reads and (named := self._named(self._reads)) is not None:
             wrote = wrote | CALLS if named else wrote & ~CALLS
@@ -516,7 +531,8 @@ class Tap:
             standby: whether the server says that it takes no writes.
         """
         found, self.pending = self.pending, 0
-        self._sent_away(found)
+        if found & SENDS:
+            self._sent_away()
         self._changed = self._changed or bool(found & WRITES and tag and not tag.endswith(" 0"))
         before, done = self._before, self._transaction
         self._before = session
@@ -542,16 +558,20 @@ class Tap:
                 called = found & CALLS and not standby
                 return self._committed_away(answers=answers) if called else None
         else:
-            self._transaction, self._shown = 0, NOTHING
-            if found & HOLDS:
-                self.cursors.declare(self.reads_by, self._sent, holds=True)
-            self.cursors.end_transaction()
-            if before is not Session.IDLE:
-                record_uncommitted(self.shim, self, wrote=False)
+            self._end_transaction(found, before)
         if standby:
             return None
         steps = self._committed(before, found, done, failed=failed, tag=tag)
         return steps if self._before_open is None else self._settle_before(steps)
+
+    def _end_transaction(self, found: int, before: Session) -> None:
+        self._transaction, self._shown = 0, NOTHING
+        if found & HOLDS:
+            self.cursors.declare(self.reads_by, self._sent, holds=True)
+        if self.cursors.some:
+            self.cursors.end_transaction()
+        if before is not Session.IDLE:
+            record_uncommitted(self.shim, self, wrote=False)
 
     def _note_cursors(self, found: int) -> None:
         """Note what the cursors show that *found* may have opened."""
@@ -640,13 +660,12 @@ class Tap:
         with contextlib.suppress(Refused):
             yield from self.shim.catalogue.ask(self._called(reads))
 
-    def _sent_away(self, found: int) -> None:
+    def _sent_away(self) -> None:
         """Mark what a function of dblink may have written, whatever became of its call."""
-        if found & SENDS:
-            self.shim.in_doubt(
-                "a function of dblink sent it, perhaps to another server. Where such calls only "
-                "read, declare them: readonly_functions=['dblink']"
-            )
+        self.shim.in_doubt(
+            "a function of dblink sent it, perhaps to another server. Where such calls only "
+            "read, declare them: readonly_functions=['dblink']"
+        )
 
     def _committed_away(self, *, answers: bool) -> Asking[None] | None:
         """What is left to ask of what a function may have committed by dblink.

@@ -26,7 +26,7 @@ from antipode_shims._sql.promises import TABLE
 from antipode_shims.postgresql._catalogue import FRESH_S, Catalogue
 from antipode_shims.postgresql._elsewhere import ELSEWHERE, Elsewhere, elsewhere_of
 from antipode_shims.postgresql._endpoint import PostgreSQLEndpoint, ServerSettings, abandon
-from antipode_shims.postgresql._look import SAMPLE, Refused, converse, look
+from antipode_shims.postgresql._look import SAMPLE, WRITER_DELAY, Refused, converse, look
 from antipode_shims.postgresql._position import (
     Log,
     LsnError,
@@ -44,12 +44,17 @@ if TYPE_CHECKING:
 
     from antipode import Promise
     from antipode.shim import Endpoint, OnRead, ReadsFrom
+    from antipode_shims.postgresql._endpoint import Line
     from antipode_shims.postgresql._look import Asking, T
     from antipode_shims.postgresql._position import State
 
 #: Seconds that a step of a sweep may take.
 _SWEEP_S = 0.5
 _MOST_SERVERS = 64
+#: By as many of its `wal_writer_delay` a server flushes what was committed without waiting for it.
+_FLUSHES = 3
+#: Seconds between two questions whether it has.
+_PAUSE_S = 0.01
 
 
 class BasePostgreSQLShim(ServerShim):
@@ -165,22 +170,45 @@ class BasePostgreSQLShim(ServerShim):
         return None if log is None else WriteId(self.datastore, log.key, log.fork)
 
     def fence(self, *, timeout_s: float) -> frozenset[WriteId]:
-        """The primary's position of now, on a connection of its own.
+        """The primary's position of now, on a connection of its own: all commits are before it.
+
+        One that did not wait for its flush may have been seen, and be behind what is flushed: the
+        server flushes it within three of its ``wal_writer_delay``, and that is waited for.
 
         Raises:
-            Unreachable: it does not answer, or takes no writes by now.
+            Unreachable: it does not answer, takes no writes by now, or flushes too late.
         """
-        endpoint = PostgreSQLEndpoint(self.datastore, self.settings, timeout_s=timeout_s)
+        line = self.settings.connect(timeout_s=timeout_s)
         try:
-            state = endpoint.state(timeout_s=timeout_s)
+            state = converse(self.look(), line.ask)
+            if state.recovering:
+                raise Unreachable(f"the primary of {self.datastore!r} takes no writes now")
+            if state.log is None:
+                raise Unreachable(unreadable(state))
+            position = self._flushed_all(line)
         finally:
-            endpoint.close()
-        if state.recovering:
-            raise Unreachable(f"the primary of {self.datastore!r} takes no writes now")
-        if state.log is None:
-            raise Unreachable(unreadable(state))
+            line.close()
         demanded = following(self.datastore, state.log.key)
-        return frozenset([self.write_of(state.log, state.position, exact=False), demanded])
+        return frozenset([self.write_of(state.log, position, exact=False), demanded])
+
+    def _flushed_all(self, line: Line) -> int:
+        """A flush position that is after every commit of before.
+
+        Raises:
+            Unreachable: the connection failed, or there is none within its deadline.
+        """
+        row = line.ask(SAMPLE)[0]
+        until = flushed_end(parse_lsn(row["inserted"]))
+        if (flushed := parse_lsn(row["flushed"])) >= until:
+            return flushed
+        delay_s = int(line.ask(WRITER_DELAY)[0]["ms"] or 0) / 1000
+        end_s = time.monotonic() + _FLUSHES * delay_s
+        while flushed < until and time.monotonic() < end_s:  # Else it is of open transactions.
+            if time.monotonic() + _PAUSE_S > line.deadline_s:
+                raise Unreachable(f"the primary of {self.datastore!r} has not flushed its log yet")
+            time.sleep(_PAUSE_S)
+            flushed = parse_lsn(line.ask(SAMPLE)[0]["flushed"])
+        return flushed
 
     def abandon_promise(self, promise: Promise, *, timeout_s: float) -> bool:
         """Record that *promise* is abandoned, on a connection of its own.
@@ -246,9 +274,10 @@ class BasePostgreSQLShim(ServerShim):
     def _saw_flush(self, row: Mapping[str, str | None]) -> int:
         """The flush position in the answer to `SAMPLE`, which is remembered."""
         started, flushed = row["started"] or "", parse_lsn(row["flushed"])
-        if started not in self._flush_seen and len(self._flush_seen) >= _MOST_SERVERS:
-            self._flush_seen.clear()
-        self._flush_seen[started] = max(flushed, self.flush_seen(started))
+        seen = self._flush_seen
+        if started not in seen and len(seen) >= _MOST_SERVERS:
+            seen.clear()
+        seen[started] = max(flushed, seen.get(started, 0))
         return flushed
 
     def outside(self, steps: Asking[T], *, timeout_s: float) -> T:

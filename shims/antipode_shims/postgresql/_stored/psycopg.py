@@ -59,7 +59,7 @@ class StoredShared(Shared[Any]):
     def _antipode_before(self, call: Call) -> Asking[None]:
         """What to ask and to set before a statement, once it may be sent."""
         piping = self.pgconn.pipeline_status != pq.PipelineStatus.OFF
-        session = Session.BUSY if self._antipode_busy() else self._antipode_session()
+        session = Session.BUSY if self._antipode_waits() else self._antipode_session()
         found = ANYTHING if call.sql is None else self._antipode.shim.meanings[call.sql]
         return self._antipode.stored.before(
             call.sql,
@@ -69,6 +69,12 @@ class StoredShared(Shared[Any]):
             piped=piping,
             pid=self.pgconn.backend_pid,
         )
+
+    def _antipode_waits(self) -> bool:
+        """Whether replies of the application's are still to come, or the Sync of a pipeline."""
+        if self._pipeline is not None:
+            return self._antipode_busy()
+        return self._antipode_session() is Session.BUSY
 
     def _antipode_queued(self, setting: str) -> Rows:
         """Put a setting before what the pipeline sends next; no rows."""
@@ -104,7 +110,7 @@ class StoredShared(Shared[Any]):
             [result for result in results if result is not None],
             self._antipode_session(),
             failed=error is not None,
-            busy=self._antipode_busy(),
+            busy=self._antipode_waits(),
             pid=self.pgconn.backend_pid,
             spoken=None if shown.cursor is None else _spoken(shown),
             escape=pq.Escaping(self.pgconn).escape_literal,

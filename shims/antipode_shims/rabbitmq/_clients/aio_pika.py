@@ -65,11 +65,12 @@ def _publishing(underlay: Any, state: State, parent: State) -> Callable[..., Awa
         names = {"exchange": exchange, "routing_key": routing_key}
         if not parent.active:
             return await original(body, properties=properties, **names, **kwargs)
+        to = exchange or routing_key
         if not state.hears(exchange):
-            sent, _ = _outfitted(underlay, state, properties, None)
+            sent, _ = _outfitted(underlay, state, properties, None, to)
             return await original(body, properties=sent, **names, **kwargs)
         write = state.name(exchange, routing_key, confirmed=underlay.publisher_confirms)
-        sent, write = _outfitted(underlay, state, properties, write)
+        sent, write = _outfitted(underlay, state, properties, write, to)
         try:
             result = await original(body, properties=sent, **names, **kwargs)
         except BaseException as error:
@@ -88,7 +89,7 @@ def _publishing(underlay: Any, state: State, parent: State) -> Callable[..., Awa
 
 
 def _outfitted(
-    underlay: Any, state: State, properties: Any, write: WriteId | None
+    underlay: Any, state: State, properties: Any, write: WriteId | None, to: str
 ) -> tuple[Any, WriteId | None]:
     """A copy of the properties with our headers, and the name that they have."""
     if properties is None:
@@ -97,7 +98,8 @@ def _outfitted(
         # What aiormq sends for None.
         properties = aiormq.spec.Basic.Properties(delivery_mode=1)
     sent = copy.copy(properties)
-    sent.headers, write = state.headers(properties.headers, write, **_frame(underlay, sent))
+    frame = _frame(underlay, sent)
+    sent.headers, write = state.headers(properties.headers, write, destination=to, **frame)
     return sent, write
 
 
@@ -149,7 +151,9 @@ def _consuming(underlay: Any, parent: State) -> Callable[..., Awaitable[Any]]:
             if not parent.active:
                 return await consumer_callback(delivered)
             headers = delivered.header.properties.headers
-            with message_of(headers, parent.datastore):
+            came = delivered.delivery
+            to = came.exchange or came.routing_key or ""
+            with message_of(headers, parent.datastore, to):
                 return await consumer_callback(delivered)
 
         return await original(queue, in_scope, **kwargs)

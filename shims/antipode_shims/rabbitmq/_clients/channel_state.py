@@ -161,6 +161,7 @@ class State:
         headers: Mapping[str, Any] | None,
         write: WriteId | None,
         *,
+        destination: str,
         room: int,
         size: Callable[[dict[str, Any]], int],
     ) -> tuple[Mapping[str, Any] | None, WriteId | None]:
@@ -172,11 +173,12 @@ class State:
         Args:
             headers: the application's.
             write: the message's own write; None for one that is not recorded.
+            destination: to where it is published.
             room: how many bytes of properties a frame of the connection takes; no limit where
                 that is nothing.
             size: how many the message's have with other headers.
         """
-        sent = outgoing(headers, datastore=self.datastore, write=write)
+        sent = outgoing(headers, datastore=self.datastore, write=write, destination=destination)
         if sent is None:
             return None, write
         fits = fitting(sent, room=room, size=size)

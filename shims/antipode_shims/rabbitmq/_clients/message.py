@@ -32,11 +32,12 @@ def message(msg: Any) -> AbstractContextManager[Scope]:
     Raises:
         TypeError: it is none of these, for example what ``basic_get`` returns for an empty queue.
     """
-    return message_of(_headers_of(msg))
+    headers, destination = _headers_of(msg)
+    return message_of(headers, destination=destination)
 
 
 @contextmanager
-def handling(headers: Mapping[str, Any] | None, subject: str) -> Iterator[Scope]:
+def handling(headers: Mapping[str, Any] | None, subject: str, destination: str) -> Iterator[Scope]:
     """The scope of a message, with the baggage of its request: that alone, and all of it.
 
     Instrumentations of clients make the message's span current, and not all of them its baggage.
@@ -47,16 +48,23 @@ def handling(headers: Mapping[str, Any] | None, subject: str) -> Iterator[Scope]
         context = W3CBaggagePropagator().extract({BAGGAGE: text}, context=context)
     token = otel_context.attach(context)
     try:
-        with message_of(headers, subject) as held:
+        with message_of(headers, subject, destination) as held:
             yield held
     finally:
         otel_context.detach(token)
 
 
-def _headers_of(msg: Any) -> Mapping[str, Any] | None:
-    held: Any = msg[1] if isinstance(msg, tuple) and len(msg) == 3 else msg  # noqa: PLR2004 - pika's
+def _headers_of(msg: Any) -> tuple[Mapping[str, Any] | None, str]:
+    """The headers of a message, and to where it was published: an exchange, or else a queue.
+
+    What is handed over may not say the latter: it is empty then.
+    """
+    delivered: Any = msg
+    held: Any = msg
+    if isinstance(msg, tuple) and len(msg) == 3:  # noqa: PLR2004 - pika's
+        delivered, held = msg[:2]
     if isinstance(held, Mapping):
-        return held
+        return held, ""
     if held is None or not hasattr(held, "headers"):
         what = "an empty queue's reply" if held is None else f"a {type(held).__name__}"
         text = (
@@ -64,5 +72,9 @@ def _headers_of(msg: Any) -> Mapping[str, Any] | None:
             "aio-pika message"
         )
         raise TypeError(text)
+    try:
+        destination = delivered.exchange or delivered.routing_key or ""
+    except AttributeError:
+        destination = ""
     headers = held.headers
-    return headers if isinstance(headers, Mapping) else None
+    return (headers if isinstance(headers, Mapping) else None), destination

@@ -38,7 +38,7 @@ def with_headers(properties: Any, headers: Mapping[str, Any] | None) -> Any:
 
 
 def outfitted(
-    channel: Any, state: State, properties: Any, write: WriteId | None
+    channel: Any, state: State, properties: Any, write: WriteId | None, to: str
 ) -> tuple[Any, WriteId | None]:
     """The properties to send in place of the application's, and the name that they have.
 
@@ -47,9 +47,11 @@ def outfitted(
         state: the channel's.
         properties: the application's; None for none.
         write: the message's own write; None for one that is not recorded.
+        to: its destination.
     """
     given = None if properties is None else properties.headers
-    headers, write = state.headers(given, write, **_frame(channel, properties))
+    frame = _frame(channel, properties)
+    headers, write = state.headers(given, write, destination=to, **frame)
     return with_headers(properties, headers), write
 
 
@@ -86,14 +88,15 @@ def _publishing(channel: Any, state: State) -> Callable[..., None]:
             original(exchange, routing_key, body, properties, mandatory)
             return
         inner = channel._impl  # noqa: SLF001 - the only way to the size of frames
+        to = exchange or routing_key
         if not state.hears(exchange):
-            sent, _ = outfitted(inner, state, properties, None)
+            sent, _ = outfitted(inner, state, properties, None, to)
             original(exchange, routing_key, body, sent, mandatory)
             return
         # pika offers no public question for it; a channel may be in confirm mode already.
         confirmed = bool(channel._delivery_confirmation)  # noqa: SLF001
         write = state.name(exchange, routing_key, confirmed=confirmed)
-        sent, write = outfitted(inner, state, properties, write)
+        sent, write = outfitted(inner, state, properties, write, to)
         send(state, write, lambda: original(exchange, routing_key, body, sent, mandatory))
 
     return basic_publish
@@ -149,7 +152,8 @@ def consuming(channel: Any, state: State) -> Callable[..., Any]:
         def in_scope(where: Any, method: Any, properties: Any, body: Any) -> Any:
             if not state.active:
                 return on_message_callback(where, method, properties, body)
-            with message_of(properties.headers, state.datastore):
+            to = method.exchange or method.routing_key
+            with message_of(properties.headers, state.datastore, to):
                 return on_message_callback(where, method, properties, body)
 
         return original(queue, in_scope, *args, **kwargs)

@@ -123,14 +123,14 @@ def _publishing(channel: Any, state: State, confirms: Confirms) -> Callable[...,
         if not state.active:
             original(exchange, routing_key, body, properties, mandatory)
             return
-        confirmed = confirms.tag is not None
+        confirmed, to = confirms.tag is not None, exchange or routing_key
         if not state.hears(exchange):
-            sent, _ = outfitted(channel, state, properties, None)
+            sent, _ = outfitted(channel, state, properties, None, to)
             original(exchange, routing_key, body, sent, mandatory)
             confirms.sent(None)
             return
         write = state.name(exchange, routing_key, confirmed=confirmed)
-        sent, write = outfitted(channel, state, properties, write)
+        sent, write = outfitted(channel, state, properties, write, to)
         try:
             original(exchange, routing_key, body, sent, mandatory)
         except BaseException as error:

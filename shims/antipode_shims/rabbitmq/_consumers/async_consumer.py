@@ -220,7 +220,9 @@ class RabbitMQAsyncConsumer:
                 await self._expire(message)
                 return
             with ExitStack() as scope:
-                scope.enter_context(handling(delivery.envelope.headers, self._options.datastore))
+                came = delivery.envelope
+                to = came.exchange or came.routing_key
+                scope.enter_context(handling(came.headers, self._options.datastore, to))
                 await self._begin(delivery, scope)
         except Exception as error:  # noqa: BLE001 - raised again by run()
             if isinstance(error, gone()):  # Then the broker gives it back on its own.

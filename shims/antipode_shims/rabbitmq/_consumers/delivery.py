@@ -78,7 +78,9 @@ class Delivery:
     def _act(self, datastore: str, act: Callable[[], None]) -> None:
         if self._scope is None:
             self._scope = contextlib.ExitStack()
-            self._scope.enter_context(handling(self.envelope.headers, datastore))
+            came = self.envelope
+            to = came.exchange or came.routing_key
+            self._scope.enter_context(handling(came.headers, datastore, to))
         try:
             act()
         finally:

@@ -107,9 +107,9 @@ class RabbitMQAsyncShim(BaseRabbitMQShim):
         if self.exchange:
             exchange = await channel.get_exchange(self.exchange, ensure=False)
         write = state.publications.next(self.exchange, key)
-        given = properties.get("headers")
+        known = {"datastore": self.datastore, "destination": self.exchange or key}
         properties["headers"] = outgoing(
-            given, datastore=self.datastore, lineage=before, write=write, fulfils=fulfils
+            properties.get("headers"), lineage=before, write=write, fulfils=fulfils, **known
         )
         body = value.encode() if isinstance(value, str) else value
         try:

@@ -113,6 +113,7 @@ class RabbitMQShim(BaseRabbitMQShim):
                 lineage=before,
                 write=write,
                 fulfils=fulfils,
+                destination=self.exchange or key,
             )
             inner = channel._impl  # noqa: SLF001 - the only way to the size of frames
             try:

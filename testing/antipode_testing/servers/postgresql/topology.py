@@ -114,16 +114,19 @@ class PostgreSQLTopology(FedTopology[PostgreSQLNode]):
         self._primary_node.disconnect()
         super().kill_primary()
 
-    def failover(self, *, lose_unreplicated: bool = True, replica: int = 0) -> None:
+    def failover(
+        self, *, lose_unreplicated: bool = True, replica: int = 0, repoint: bool = True
+    ) -> None:
         """Promote a standby, which begins a timeline; return when it is the primary.
 
         What it has received it replays first. An old primary that runs goes on taking writes: a
-        promotion tells it nothing. Siblings follow the new primary. See `demote_old_primary`.
+        promotion tells it nothing. See `demote_old_primary`.
 
         Args:
             lose_unreplicated: what the standby has not received is lost. Otherwise the old
                 primary's transactions become read-only, and all that it has is waited for.
             replica: the number of the standby to promote.
+            repoint: whether siblings follow the new primary; see `repoint`.
         """
         node = self._candidate(replica)
         self._rebuild = True
@@ -135,7 +138,7 @@ class PostgreSQLTopology(FedTopology[PostgreSQLNode]):
         node.drain(timeout_s=LINK_TIMEOUT_S)
         node.lead()
         self._former, self._leader = self._leader, replica + 1
-        for number in range(self._count):
+        for number in range(self._count) if repoint else ():
             if self._replica(number) is not node and number + 1 != self._former:
                 self.repoint(number)
 

@@ -1,5 +1,6 @@
 package io.antipode;
 
+import io.antipode.barrier.AsOfNow;
 import io.antipode.lineage.Lineage;
 import io.antipode.lineage.LineageDecodeException;
 import io.antipode.lineage.LineageText;
@@ -21,6 +22,7 @@ import java.util.HexFormat;
 import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
 import java.util.function.Supplier;
 
@@ -174,6 +176,33 @@ public final class Antipode {
   public static String serialize() {
     Scope scope = Scope.currentOrNull();
     return LineageText.leaving(scope == null ? Lineage.empty() : scope.leaving());
+  }
+
+  /**
+   * Returns all that a datastore has committed by now, as one position of its primary: for events
+   * that a store emits and that name no position, such as PostgreSQL's {@code NOTIFY}. Who handles
+   * one in a scope that starts from it reads at a replica what the event is of. The primary is
+   * asked once, on a connection of the library's own.
+   *
+   * @param datastore whose client in this process reaches its primary
+   * @param timeout that the primary may take
+   * @return the position; incomplete ({@code unsampled}) where the primary has none, or does not
+   *     answer in time: a barrier asks again. Empty where the library is disabled
+   * @throws ConfigurationException if no client here reaches the primary, or it has no log
+   * @throws IllegalArgumentException if the timeout is not positive
+   */
+  public static Lineage asOfNow(String datastore, Duration timeout) {
+    return AsOfNow.lineage(datastore, timeout);
+  }
+
+  /**
+   * Returns what will be the lineage of {@link #asOfNow}. No thread waits for it.
+   *
+   * @throws ConfigurationException as {@link #asOfNow}
+   * @throws IllegalArgumentException as {@link #asOfNow}
+   */
+  public static CompletableFuture<Lineage> asOfNowAsync(String datastore, Duration timeout) {
+    return AsOfNow.lineageAsync(datastore, timeout);
   }
 
   // Promises.

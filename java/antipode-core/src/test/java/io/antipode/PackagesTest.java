@@ -23,6 +23,7 @@ class PackagesTest {
           "lineage",
           "request",
           "barrier",
+          "together",
           "propagation",
           "session",
           "telemetry",

@@ -52,19 +52,28 @@ final class Sessions {
     Map<Counts.Metric, Long> before = Counts.all();
     ObjectNode value = JSON.objectNode();
     try (IncomingRequest incoming = HeaderVectors.received(request.path("headers"))) {
-      List<@Nullable String> contents = new ArrayList<>();
-      request.path("cookies").forEach(each -> contents.add(each.isNull() ? null : each.asText()));
-      List<String> others = Values.texts(request.path("pairs"));
-      SessionRequest sessionRequest = cookie.begin(incoming.scope(), contents, others);
+      SessionRequest sessionRequest =
+          cookie.begin(
+              incoming.scope(),
+              contents(request.path("cookies")),
+              Values.texts(request.path("pairs")),
+              contents(request.path("tokens")));
       value.set("starts", Values.json(incoming.scope().lineage()));
       incoming.scope().merge(added(request));
       SessionRequest.Change change =
           sessionRequest.change(
               request.path("status").asInt(200), HeaderMap.of(request.path("answer")));
       set(value, cookie, change);
+      value.set("counts", counts(before));
+      value.put("token", cookie.token());
     }
-    value.set("counts", counts(before));
     return value;
+  }
+
+  private static List<@Nullable String> contents(JsonNode list) {
+    List<@Nullable String> contents = new ArrayList<>();
+    list.forEach(each -> contents.add(each.isNull() ? null : each.asText()));
+    return contents;
   }
 
   /** As it is: a write that is recorded here would state the present hour. */
@@ -109,8 +118,9 @@ final class Sessions {
   /** Signs with the first of some keys, and says what they make of a value. */
   static ObjectNode sign(JsonNode given) {
     List<String> keys = Values.texts(given.path("keys"));
+    boolean isToken = given.path("of").asText().equals("token");
     return JSON.objectNode()
-        .put("value", SessionVectors.sign(keys, Values.text(given, "content")))
-        .put("read", SessionVectors.unsign(keys, Values.text(given, "came")));
+        .put("value", SessionVectors.sign(keys, isToken, Values.text(given, "content")))
+        .put("read", SessionVectors.unsign(keys, isToken, Values.text(given, "came")));
   }
 }

@@ -92,6 +92,9 @@ final class HeaderChecks {
       if (!request.get("content").isNull()) {
         assertThat(ended.get("cache_control")).isEqualTo(request.get("cache_control"));
       }
+      if (request.has("token")) {
+        assertThat(ended.get("token")).isEqualTo(request.get("token"));
+      }
     }
   }
 

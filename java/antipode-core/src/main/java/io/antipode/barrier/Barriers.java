@@ -191,8 +191,10 @@ public final class Barriers {
    * on nothing there reads at the replica. Otherwise this waits, within the time that the reads of
    * the request have ({@code auto_timeout}), until the replica shows what the request depends on.
    * Where it does not, or the request has written in a transaction that is open, it is the
-   * primary's turn, and that is counted ({@code reads_at_primary}). In a dry run nothing waits, and
-   * reads go to the replica.
+   * primary's turn, and that is counted ({@code reads_at_primary}). A request that was sent to the
+   * primary is sent there until it ends; one that goes on for more than 30 s goes back once the
+   * replica shows what the primary has by then. In a dry run nothing waits, and reads go to the
+   * replica.
    *
    * @param datastore whose primary and one replica this process has instrumented
    * @throws ConfigurationException if it has no primary of it, or several replicas

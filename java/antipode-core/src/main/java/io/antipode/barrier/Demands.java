@@ -1,10 +1,12 @@
 package io.antipode.barrier;
 
+import io.antipode.lineage.Dependency;
 import io.antipode.request.Attachment;
 import io.antipode.request.Scope;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /** The demands of one request, by datastore and by who asked, as its scope keeps them. */
@@ -36,6 +38,14 @@ final class Demands implements Attachment<Demands> {
     Map<Of, Demand> both = new HashMap<>(demands);
     later.demands.forEach((of, demand) -> both.merge(of, demand, Demand::joined));
     return new Demands(both);
+  }
+
+  @Override
+  public Set<Dependency> demanded() {
+    return demands.values().stream()
+        .filter(demand -> !demand.isAutomatic())
+        .flatMap(demand -> demand.wanted().stream())
+        .collect(Collectors.toUnmodifiableSet());
   }
 
   @Override

@@ -2,8 +2,10 @@ package io.antipode.barrier;
 
 import io.antipode.request.Attachment;
 import io.antipode.request.Scope;
+import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
@@ -15,16 +17,22 @@ import org.jspecify.annotations.Nullable;
 public final class Moved implements Attachment<Moved> {
   private static final Attachment.Key<Moved> KEY = new Attachment.Key<>(Moved.class);
 
-  private final Map<String, UnmetException> causes;
+  /** After this, a request that goes on may ask whether it can go back, each time. */
+  private static final long LONG_NS = Duration.ofSeconds(30).toNanos();
 
-  private Moved(Map<String, UnmetException> causes) {
-    this.causes = Map.copyOf(causes);
+  private record Move(UnmetException cause, long atNs) {}
+
+  /** By datastore; empty where its reads went back. */
+  private final Map<String, Optional<Move>> moves;
+
+  private Moved(Map<String, Optional<Move>> moves) {
+    this.moves = Map.copyOf(moves);
   }
 
   @Override
   public Moved joined(Moved later) {
-    Map<String, UnmetException> both = new HashMap<>(causes);
-    both.putAll(later.causes);
+    Map<String, Optional<Move>> both = new HashMap<>(moves);
+    both.putAll(later.moves);
     return new Moved(both);
   }
 
@@ -36,13 +44,35 @@ public final class Moved implements Attachment<Moved> {
   /** Has the reads of a datastore by a request stay at the primary; without a scope, nothing. */
   public static void move(@Nullable Scope request, String datastore, UnmetException cause) {
     if (request != null) {
-      request.attach(KEY, new Moved(Map.of(datastore, cause)));
+      move(request, datastore, cause, Clock.system());
     }
+  }
+
+  static void move(Scope request, String datastore, UnmetException cause, Clock clock) {
+    Optional<Move> move = Optional.of(new Move(cause, clock.nanoTime()));
+    request.attach(KEY, new Moved(Map.of(datastore, move)));
+  }
+
+  /** Has the reads of a datastore by a request be made at the replica again. */
+  static void goBack(Scope request, String datastore) {
+    request.attach(KEY, new Moved(Map.of(datastore, Optional.empty())));
   }
 
   /** Returns why the next read of a datastore is made at the primary, or null where it is not. */
   public static @Nullable UnmetException cause(@Nullable Scope request, String datastore) {
+    Move move = moveOf(request, datastore);
+    return move == null ? null : move.cause;
+  }
+
+  /** Returns whether reads were moved so long ago that they may go back. */
+  static boolean isLong(Scope request, String datastore, Clock clock) {
+    Move move = moveOf(request, datastore);
+    return move != null && clock.nanoTime() - move.atNs > LONG_NS;
+  }
+
+  private static @Nullable Move moveOf(@Nullable Scope request, String datastore) {
     Moved moved = request == null ? null : request.attachment(KEY);
-    return moved == null ? null : moved.causes.get(datastore);
+    Optional<Move> found = moved == null ? null : moved.moves.get(datastore);
+    return found == null ? null : found.orElse(null);
   }
 }

@@ -4,6 +4,7 @@ import io.antipode.lineage.Dependency;
 import io.antipode.lineage.Promise;
 import io.antipode.lineage.WriteId;
 import java.time.Duration;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Objects;
@@ -15,6 +16,7 @@ public final class Observation {
   record Said(Status status, String cause) {}
 
   private static final Said NOTHING = new Said(Status.NOT_YET, "");
+  private static final Said VISIBLE = new Said(Status.VISIBLE, "");
 
   private final String server;
   private final Map<Dependency, Said> said;
@@ -76,6 +78,13 @@ public final class Observation {
     Map<Dependency, Said> both = new HashMap<>(said);
     both.putAll(other.said);
     return new Observation(server, both, other.eta == null ? eta : other.eta, other.caveat);
+  }
+
+  /** Returns this observation with writes that are visible there, too. */
+  Observation withVisible(Collection<WriteId> writes) {
+    Map<Dependency, Said> both = new HashMap<>(said);
+    writes.forEach(each -> both.put(each, VISIBLE));
+    return new Observation(server, both, eta, caveat);
   }
 
   /** Returns this observation with another status wherever it has one. */

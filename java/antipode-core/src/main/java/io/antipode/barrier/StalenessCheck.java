@@ -79,7 +79,7 @@ public final class StalenessCheck {
 
   /** Polls from now on, in a thread of the library: the read is over. */
   public void begin() {
-    watcher.subscribe(subscriber, false);
+    watcher.subscribeUntil(subscriber, readAt + BOUND.toNanos());
   }
 
   /** Gives up, with what is known. */

@@ -8,6 +8,9 @@ interface Subscriber {
   /** Returns what it still waits for; empty when it waits no longer. */
   Set<Dependency> wanted(String datastore);
 
+  /** Learns that an earlier poll, of which it was not told, left it waiting. */
+  default void waitedOn(long at) {}
+
   /** Receives what a poll showed, of its own writes and of others'. */
   void take(String datastore, Observation observation);
 

@@ -17,6 +17,10 @@ public abstract sealed class UnmetException extends AntipodeException
         IncompleteLineageException,
         BarrierTimeoutException {
   private static final long serialVersionUID = 1L;
+  private static final Set<Status> LOST = Set.of(Status.LOST, Status.ABANDONED);
+  private static final Set<Status> UNKNOWN = Set.of(Status.UNKNOWN_STORE);
+  private static final Set<Status> UNDECIDED = Set.of(Status.UNKNOWN_LOG, Status.UNDECIDABLE);
+  private static final Set<Status> LATE = Set.of(Status.NOT_YET, Status.UNREACHABLE);
 
   private final transient BarrierResult result;
   private boolean isForPrimary;
@@ -45,6 +49,21 @@ public abstract sealed class UnmetException extends AntipodeException
   }
 
   /**
+   * Returns the outcomes for which it was thrown: with more time, others might have been met. None
+   * of an incomplete lineage.
+   */
+  public final List<Outcome> decisive() {
+    if (this instanceof DependencyLostException) {
+      return result.unmet(LOST);
+    } else if (this instanceof UnknownDatastoreException) {
+      return result.unmet(UNKNOWN);
+    } else if (this instanceof VisibilityCheckException) {
+      return result.unmet(UNDECIDED);
+    }
+    return this instanceof BarrierTimeoutException ? result.unmet(LATE) : List.of();
+  }
+
+  /**
    * Returns the error that stands for a result, or null where it is ok. Of several that apply it is
    * the first: proof comes before ignorance, and both before impatience.
    */
@@ -52,21 +71,21 @@ public abstract sealed class UnmetException extends AntipodeException
     if (result.isOk()) {
       return null;
     }
-    List<Outcome> unmet = result.unmet(Set.of(Status.LOST, Status.ABANDONED));
+    List<Outcome> unmet = result.unmet(LOST);
     if (!unmet.isEmpty()) {
       return new DependencyLostException(
           Outcome.describe(unmet)
               + ": waiting cannot bring it back: fail the request or read what is left on purpose",
           result);
     }
-    unmet = result.unmet(Set.of(Status.UNKNOWN_STORE));
+    unmet = result.unmet(UNKNOWN);
     if (!unmet.isEmpty()) {
       return new UnknownDatastoreException(
           Outcome.describe(unmet)
               + ": register its shim or instrument its client, or set only, exclude or onUnknown",
           result);
     }
-    unmet = result.unmet(Set.of(Status.UNKNOWN_LOG, Status.UNDECIDABLE));
+    unmet = result.unmet(UNDECIDED);
     if (!unmet.isEmpty()) {
       return new VisibilityCheckException(
           Outcome.describe(unmet)
@@ -86,7 +105,7 @@ public abstract sealed class UnmetException extends AntipodeException
         "not visible after "
             + result.waited().toMillis()
             + " ms: "
-            + Outcome.describe(result.unmet(Set.of(Status.NOT_YET, Status.UNREACHABLE)))
+            + Outcome.describe(result.unmet(LATE))
             + ": retry later, read the primary, or give a longer timeout",
         result);
   }

@@ -173,7 +173,8 @@ final class Wait {
     return new Outcome(dependency, status, Duration.ofNanos(now - started), server, cause, false);
   }
 
-  private void waitOn(long now) {
+  /** Notes that a poll left something to wait for. */
+  void waitOn(long now) {
     late = now;
     freshFrom = null;
   }

@@ -157,6 +157,13 @@ final class Waiter implements Subscriber {
   }
 
   @Override
+  public synchronized void waitedOn(long at) {
+    if (!isOver) {
+      wait.waitOn(at);
+    }
+  }
+
+  @Override
   public void take(String datastore, Observation observation) {
     update(datastore, now -> wait.record(datastore, observation, now));
   }

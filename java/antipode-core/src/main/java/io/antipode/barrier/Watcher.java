@@ -10,11 +10,12 @@ import java.nio.channels.UnresolvedAddressException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
+import java.util.PriorityQueue;
 import java.util.Set;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Consumer;
 import java.util.logging.Level;
 import org.jspecify.annotations.Nullable;
 
@@ -56,10 +57,22 @@ final class Watcher implements Stepper {
   /** Held by who uses the endpoint. */
   private final ReentrantLock using = new ReentrantLock();
 
-  private final Subscribers subscribers = new Subscribers();
+  /** Somebody who may end by itself, and when. */
+  private record Bound(long until, Subscriber subscriber) {}
 
-  /** When the last poll began that showed anything; null after one that did not. */
+  private final PriorityQueue<Bound> bounds =
+      new PriorityQueue<>((a, b) -> Long.signum(a.until - b.until));
+
+  private Subscribers subscribers = new Subscribers();
+
+  /**
+   * When the last poll began that showed anything, of those that follow each other at once the
+   * first; null after one that showed nothing.
+   */
   private @Nullable Long polled;
+
+  /** The same, before the poll that is made now. */
+  private @Nullable Long since;
 
   /** When the present pause is over. */
   private long due;
@@ -158,17 +171,37 @@ final class Watcher implements Stepper {
    * @param isPolled whether {@link #tryLook} was in vain just now: else it polls at once
    */
   void subscribe(Subscriber subscriber, boolean isPolled) {
+    subscribe(subscriber, isPolled, null);
+  }
+
+  /** Polls for a subscriber that may want nothing more once a time of the clock is over. */
+  void subscribeUntil(Subscriber subscriber, long until) {
+    subscribe(subscriber, false, new Bound(until, subscriber));
+  }
+
+  private void subscribe(Subscriber subscriber, boolean isPolled, @Nullable Bound bound) {
+    String datastore = shim.datastore();
+    Set<Dependency> wanted = subscriber.wanted(datastore);
+    if (wanted.isEmpty()) {
+      return;
+    }
     String cause;
     synchronized (this) {
-      cause = isClosed ? CLOSED : join(subscriber, isPolled);
+      cause = isClosed ? CLOSED : join(subscriber, wanted, isPolled);
+      if (cause.isEmpty() && bound != null) {
+        bounds.add(bound);
+      }
+      if (subscriber.wanted(datastore).isEmpty()) { // It ended meanwhile, elsewhere.
+        unsubscribe(subscriber);
+      }
     }
     if (!cause.isEmpty()) {
-      subscriber.failed(shim.datastore(), cause);
+      subscriber.failed(datastore, cause);
     }
   }
 
   /** Returns why nobody polls for it; empty where somebody does. */
-  private String join(Subscriber subscriber, boolean isPolled) {
+  private String join(Subscriber subscriber, Set<Dependency> wanted, boolean isPolled) {
     Thread held = thread;
     long now = micros();
     if (isRunning && (held == null || held.isAlive())) {
@@ -184,7 +217,7 @@ final class Watcher implements Stepper {
       }
       isRunning = true;
     }
-    subscribers.join(subscriber, now);
+    subscribers.join(subscriber, wanted, now);
     return "";
   }
 
@@ -231,27 +264,29 @@ final class Watcher implements Stepper {
   public @Nullable Duration step() {
     boolean isWoken = wake.isSet();
     wake.clear();
-    List<Subscriber> waiting = waiting();
-    if (waiting.isEmpty()) {
+    if (!isWaitedFor()) {
       rest();
       return null;
     }
-    String datastore = shim.datastore();
-    Set<Dependency> wanted = new HashSet<>();
-    waiting.forEach(each -> wanted.addAll(each.wanted(datastore)));
-    if (wanted.isEmpty()) {
-      return Duration.ZERO;
-    }
-    Long since;
+    Set<Dependency> wanted;
+    boolean isFirst;
     synchronized (this) {
       boolean isFresh = isPolled;
       isPolled = false;
-      if (isFresh && !endsPauses(wanted)) { // That pause needs a poll of its own.
-        return paced(wanted);
+      if (isFresh && !endsPauses()) { // That pause needs a poll of its own.
+        return paced();
       }
-      since = polled;
-      polled = null;
+      isFirst = !subscribers.isUnasked();
+      if (isFirst) {
+        since = polled;
+        polled = null;
+      }
+      wanted = subscribers.asks();
     }
+    if (wanted.isEmpty()) { // The last one has left at this moment.
+      return Duration.ZERO;
+    }
+    String datastore = shim.datastore();
     long now = micros();
     Observation observation;
     using.lock();
@@ -259,41 +294,77 @@ final class Watcher implements Stepper {
       observation = look(wanted, LOOK);
     } catch (UnreachableException error) {
       Counts.count("poll_failed", datastore);
-      waiting.forEach(each -> each.unreachable(datastore, why(error)));
+      fail(each -> each.unreachable(datastore, why(error)));
       return pacer.backoff();
     } catch (Throwable error) { // Whatever it is, nobody may hang on it.
       Counts.LOG.log(Level.WARNING, error, () -> "a poll of " + datastore + " failed for good");
-      waiting.forEach(each -> each.failed(datastore, error.toString()));
+      fail(each -> each.failed(datastore, error.toString()));
       return Duration.ZERO;
     } finally {
       using.unlock();
     }
     pacer.succeeded();
-    waiting.forEach(each -> each.take(datastore, observation));
+    List<Long> ended = tell(observation, isFirst ? Long.valueOf(now) : null);
     synchronized (this) {
-      polled = now;
       boolean isPushed = !isWoken && now < due - PUSHED_US;
-      learn(subscribers.leave(waiting, datastore), isPushed ? Long.valueOf(now) : since, now);
-      return paced(wanted);
+      learn(ended, isPushed ? Long.valueOf(now) : since, now);
+      return subscribers.isUnasked() ? Duration.ZERO : paced();
+    }
+  }
+
+  /** Tells those who waited when the poll began that it showed nothing. */
+  private void fail(Consumer<Subscriber> tell) {
+    List<Subscribers.Waiting> waiting;
+    synchronized (this) {
+      polled = null;
+      waiting = subscribers.failed();
+    }
+    waiting.forEach(each -> tell.accept(each.subscriber()));
+    synchronized (this) {
+      List<Long> unused = subscribers.settle(waiting, shim.datastore());
+    }
+  }
+
+  /**
+   * Tells whom a poll was for, or met; returns when those joined who wait no longer.
+   *
+   * @param first when it began; null for one that followed another at once
+   */
+  private List<Long> tell(Observation observation, @Nullable Long first) {
+    Subscribers.Told told;
+    synchronized (this) {
+      polled = first == null ? polled : first;
+      told = subscribers.shown(observation, clock.nanoTime());
+    }
+    for (Subscribers.Tell each : told.whom()) {
+      Subscriber subscriber = each.one().subscriber();
+      Long left = each.left();
+      if (left != null) {
+        subscriber.waitedOn(left);
+      }
+      subscriber.take(shim.datastore(), told.observation());
+    }
+    synchronized (this) {
+      return subscribers.settle(told.all(), shim.datastore());
     }
   }
 
   /** Remembers one wait of those that a poll ended which the one before had not. */
-  private void learn(List<Long> ended, @Nullable Long since, long now) {
-    if (since == null) {
+  private void learn(List<Long> ended, @Nullable Long until, long now) {
+    if (until == null) {
       return;
     }
-    List<Long> waits = ended.stream().filter(each -> each <= since).toList();
+    List<Long> waits = ended.stream().filter(each -> each <= until).sorted().toList();
     if (!waits.isEmpty()) {
       long began = waits.get(waits.size() / 2);
-      expectation.learn(since - began, now - began);
+      expectation.learn(until - began, now - began);
     }
   }
 
   /** Returns the pause to the next poll, after one that left something to wait for. */
-  private Duration paced(Collection<Dependency> wanted) {
+  private Duration paced() {
     long now = micros();
-    if (endsPauses(wanted)) {
+    if (endsPauses()) {
       due = now + SLICE.toNanos() / 1_000;
       return SLICE;
     }
@@ -304,21 +375,29 @@ final class Watcher implements Stepper {
     return Duration.ofNanos((due - now) * 1_000);
   }
 
-  /** Returns whether the server ends a pause once any of these may be visible. */
-  private boolean endsPauses(Collection<Dependency> wanted) {
+  /** Returns whether the server ends a pause once what is waited for may be visible. */
+  private boolean endsPauses() {
     Endpoint open = endpoint;
     return open != null
         && open.isBlocking()
-        && (open.isBlockingForPromises() || wanted.stream().noneMatch(Promise.class::isInstance));
+        && (open.isBlockingForPromises() || !subscribers.isPromised());
   }
 
-  /** Returns who still waits; where nobody does, the watcher is at rest. */
-  private synchronized List<Subscriber> waiting() {
-    subscribers.leave(subscribers.all(), shim.datastore());
-    if (subscribers.isEmpty()) {
-      isRunning = false;
+  /** Returns whether anybody waits; where nobody does, the watcher is at rest. */
+  private synchronized boolean isWaitedFor() {
+    long now = clock.nanoTime();
+    for (Bound first = bounds.peek(); first != null && first.until - now < 0; ) {
+      bounds.remove();
+      if (first.subscriber.wanted(shim.datastore()).isEmpty()) {
+        subscribers.leave(first.subscriber);
+      }
+      first = bounds.peek();
     }
-    return subscribers.all();
+    isRunning = !subscribers.isEmpty();
+    if (!isRunning) {
+      bounds.clear();
+    }
+    return isRunning;
   }
 
   /**
@@ -437,7 +516,7 @@ final class Watcher implements Stepper {
     synchronized (this) {
       isClosed = true;
       left = subscribers.all();
-      subscribers.clear();
+      subscribers = new Subscribers();
       running = thread;
       thread = null;
     }

@@ -69,6 +69,11 @@ final class Notes implements Attachment<Notes> {
     return this;
   }
 
+  @Override
+  public boolean isForSharedWork() {
+    return false; // They come with the lineage, and stay apart.
+  }
+
   /** Returns the request's id; drawn now, where none came with it. */
   synchronized String request() {
     if (request.isEmpty()) {

@@ -260,14 +260,19 @@ public final class Lineage {
 
   /** Returns this lineage without the notes that travel for a dry run. */
   public Lineage withoutNotes() {
-    return unknown.stream().noneMatch(Shortening::isNote)
+    return unknown.stream().noneMatch(Lineage::isNote)
         ? this
         : new Lineage(
             writes,
             incomplete,
             promises,
             openBranches,
-            Sorted.only(unknown, item -> !Shortening.isNote(item)));
+            Sorted.only(unknown, item -> !isNote(item)));
+  }
+
+  /** Whether an item of an unknown kind is a note of a dry run, or of a recorder of histories. */
+  private static boolean isNote(String item) {
+    return item.length() > 1 && item.charAt(0) == '0' && "ghmrv".indexOf(item.charAt(1)) >= 0;
   }
 
   /** Returns this lineage with items that this version does not know. */

@@ -137,7 +137,7 @@ final class Shortening {
         listed.writes().size() < lineage.writes().size()
             || listed.incomplete().size() < lineage.incomplete().size()
             || listed.promises().size() < lineage.promises().size()
-            || !lineage.unknown().stream().allMatch(Shortening::isNote);
+            || !lineage.unknown().stream().allMatch(Shortening::isNoDependency);
     if (lost) {
       allowed.incomplete(new Incomplete("", "egress"));
     }
@@ -152,7 +152,7 @@ final class Shortening {
   }
 
   /** Whether an item of an unknown kind is certainly no dependency. */
-  static boolean isNote(String item) {
+  static boolean isNoDependency(String item) {
     return item.charAt(0) >= '0' && item.charAt(0) <= '9';
   }
 
@@ -229,7 +229,7 @@ final class Shortening {
   }
 
   private static Part part(String unknown) {
-    Incomplete mark = isNote(unknown) ? null : new Incomplete("", SIZE);
+    Incomplete mark = isNoDependency(unknown) ? null : new Incomplete("", SIZE);
     return new Part(unknown, mark, rest -> rest.unknown(unknown));
   }
 

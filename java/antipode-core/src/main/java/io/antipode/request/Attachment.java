@@ -1,5 +1,6 @@
 package io.antipode.request;
 
+import io.antipode.lineage.Dependency;
 import java.util.Set;
 
 /**
@@ -14,6 +15,16 @@ public interface Attachment<A extends Attachment<A>> {
 
   /** Returns this for a branch that fulfils the promises of these ids itself. */
   A branched(Set<String> own);
+
+  /** Returns what reads have to see because of it, whatever the lineage is. */
+  default Set<Dependency> demanded() {
+    return Set.of();
+  }
+
+  /** Returns whether work that is done for several requests has it of each. */
+  default boolean isForSharedWork() {
+    return true;
+  }
 
   /**
    * Under which something is attached; compared by identity.

@@ -72,6 +72,12 @@ public final class Scope implements ImplicitContextKeyed {
   private volatile boolean stopped;
   private volatile boolean answered;
 
+  /** Whether it wrote, or may have: to do its work again would do so twice. */
+  private volatile boolean wrote;
+
+  /** Whether it is of work that is done for several requests. */
+  private volatile boolean shared;
+
   /** What this scope has joined; what is added afterwards goes there, too. */
   private volatile @Nullable Scope joined;
 
@@ -268,6 +274,9 @@ public final class Scope implements ImplicitContextKeyed {
   public Lineage append(WriteId write) {
     Objects.requireNonNull(write, "write");
     WriteId minted = write.writtenHour() == 0 ? write.writtenAt(Time.hour()) : write;
+    if (!write.isCovering()) {
+      wrote = true;
+    }
     if (answered && !write.isCovering()) {
       Counts.count("after_response_write", write.datastore());
     }
@@ -282,10 +291,11 @@ public final class Scope implements ImplicitContextKeyed {
   /** Adds everything of a lineage, and returns the lineage with it. */
   public Lineage merge(Lineage other) {
     Objects.requireNonNull(other, "other");
-    Lineage held = enter(other);
+    Lineage mine = own.isEmpty() ? other : other.withoutPromises(own);
+    Lineage held = enter(mine);
     Scope outer = joined;
     if (outer != null) {
-      outer.merge(held);
+      outer.merge(mine);
     }
     return held;
   }
@@ -318,6 +328,7 @@ public final class Scope implements ImplicitContextKeyed {
 
   /** Notes that something of a subject is missing, and why. */
   public void markIncomplete(String subject, String reason) {
+    wrote = true;
     merge(Lineage.empty().marked(new Incomplete(subject, reason)));
   }
 
@@ -474,6 +485,78 @@ public final class Scope implements ImplicitContextKeyed {
     outer.merge(lineage);
     deferred.forEach(outer::defer);
     attached.keySet().forEach(key -> outer.attachAgain(this, key));
+  }
+
+  // Work that is done for several requests.
+
+  /**
+   * Returns a scope, current nowhere, for work that is done once for several requests.
+   *
+   * @param start what it depends on as it begins
+   * @param own the promises that all of them fulfil themselves
+   * @param waiting what those depend on besides, whose positions their reads deferred
+   * @param attached what is attached to them
+   * @param alone of whose request all of them are; null where they are of several
+   */
+  static Scope working(
+      Lineage start,
+      Set<Promise.Name> own,
+      List<Supplier<Lineage>> waiting,
+      Map<Attachment.Key<?>, Attachment<?>> attached,
+      @Nullable Scope alone) {
+    Scope work = new Scope(Lineage.empty(), Lineage.empty(), own, null);
+    if (alone != null) {
+      work.allowance.set(alone.allowance());
+    }
+    work.enter(start);
+    work.deferred = List.copyOf(waiting);
+    work.attached = Map.copyOf(attached);
+    work.shared = true;
+    work.joined = new Scope(Lineage.empty(), Lineage.empty(), own, work);
+    return work;
+  }
+
+  /** Returns what was added to such a scope, with its notes and how many branches still run. */
+  Lineage gained() {
+    Scope added = Objects.requireNonNull(joined, "a scope of shared work");
+    lineage(); // What was deferred is asked for once, here and there.
+    return stopped ? Lineage.empty() : added.withNotes(added.leaving());
+  }
+
+  /**
+   * Returns what a value depends on that somebody keeps for others now: in shared work what that
+   * added; empty without a scope.
+   */
+  public static Lineage ofKeptValue() {
+    Scope held = currentOrNull();
+    if (held == null) {
+      return Lineage.empty();
+    }
+    return held.shared ? held.gained() : held.lineage();
+  }
+
+  /** Returns whether it wrote, or may have. */
+  public boolean hasWritten() {
+    return wrote;
+  }
+
+  /** Returns what is known to it without asking anybody, with its notes. */
+  Lineage brought() {
+    return withNotes(lineage);
+  }
+
+  private Lineage withNotes(Lineage of) {
+    Lineage.Builder more = Lineage.builder();
+    notes(Observers.dryRun()).forEach(more::unknown);
+    return of.merge(more.build());
+  }
+
+  List<Supplier<Lineage>> deferred() {
+    return deferred;
+  }
+
+  Map<Attachment.Key<?>, Attachment<?>> attached() {
+    return attached;
   }
 
   // Text.

@@ -17,19 +17,23 @@ final class Keys implements Signer {
   private static final String ALGORITHM = "HmacSHA256";
 
   /** With this a signature is of a session cookie, whatever else its key signs. */
-  private static final String SALT = "antipode.session";
+  static final String COOKIE = "antipode.session";
+
+  /** The same of a session token: nobody can make a cookie of one. */
+  static final String TOKEN = "antipode.session.token";
 
   /** Derived of the secrets; the first signs. */
   private final List<byte[]> keys;
 
-  Keys(List<String> secrets) {
+  /** Signs with the first of some secrets, for the use of a salt. */
+  Keys(List<String> secrets, String salt) {
     List<byte[]> derived = new ArrayList<>();
     for (String secret : secrets) {
       if (secret.length() < MIN_KEY) {
         throw new ConfigurationException(
             "a key of a session is a secret of at least " + MIN_KEY + " characters");
       }
-      derived.add(mac(secret.getBytes(StandardCharsets.UTF_8), SALT));
+      derived.add(mac(secret.getBytes(StandardCharsets.UTF_8), salt));
     }
     keys = List.copyOf(derived);
   }

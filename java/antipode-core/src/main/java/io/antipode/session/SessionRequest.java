@@ -36,10 +36,6 @@ public final class SessionRequest {
     this.isWithout = isWithout;
     this.parts = List.copyOf(parts);
     this.onTls = onTls;
-    if (!parts.isEmpty()) {
-      scope.receive(
-          Lineage.empty().merge(parts.stream().map(Part::lineage).toArray(Lineage[]::new)));
-    }
   }
 
   /**

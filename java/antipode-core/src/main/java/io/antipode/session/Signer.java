@@ -2,7 +2,7 @@ package io.antipode.session;
 
 import org.jspecify.annotations.Nullable;
 
-/** Signs a cookie's content with one key, and knows what several signed. */
+/** Signs the content of a cookie, or of a token, with one key, and knows what several signed. */
 interface Signer {
   /** Returns a content with its signature. */
   String sign(String content);

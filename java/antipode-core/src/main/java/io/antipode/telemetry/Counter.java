@@ -72,6 +72,7 @@ public record Counter(String name, String unit, String attribute) {
     add("blocked_loop", "blocked_loops", "barrier");
     add("unknown_store", "unknown_stores", "barrier");
     add("client_not_made", "clients_not_made", "barrier");
+    add("open_branches", "barriers_with_open_branches", "barrier");
     add("floor_unused", "unused_floors", "request");
     add("two_names", "stores_with_two_names", "barrier");
     add("unnamed_client", "unnamed_clients", "client");

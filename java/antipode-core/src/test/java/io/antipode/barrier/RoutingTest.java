@@ -14,8 +14,10 @@ import io.antipode.runtime.Measures;
 import java.net.ConnectException;
 import java.net.UnknownHostException;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.Collection;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
@@ -30,16 +32,57 @@ final class RoutingTest {
   private static final WriteId WRITE = WriteId.of("routed", "log", 7);
 
   private final Settings before = Settings.current();
-  private final Server primary = new Server(ReadsFrom.PRIMARY);
-  private final Server replica = new Server(ReadsFrom.REPLICA);
+  private final Advanced clock = new Advanced();
+  private final Server primary = new Server(ReadsFrom.PRIMARY, clock);
+  private final Server replica = new Server(ReadsFrom.REPLICA, clock);
+
+  /** The machine's clock, and how far it was set forward. */
+  private static final class Advanced implements Clock {
+    volatile long byNs;
+
+    @Override
+    public long nanoTime() {
+      return Clock.system().nanoTime() + byNs;
+    }
+
+    @Override
+    public Instant now() {
+      return Clock.system().now();
+    }
+
+    @Override
+    public @Nullable Thread spawn(Stepper stepper) {
+      return Clock.system().spawn(stepper);
+    }
+
+    @Override
+    public Runnable schedule(Duration delay, Runnable task) {
+      return Clock.system().schedule(delay, task);
+    }
+
+    @Override
+    public void execute(Runnable task) {
+      Clock.system().execute(task);
+    }
+  }
 
   private static final class Server extends Shim {
     final AtomicInteger polls = new AtomicInteger();
     volatile long position;
     volatile @Nullable Exception absent;
 
-    Server(ReadsFrom readsFrom) {
-      super("routed", readsFrom);
+    Server(ReadsFrom readsFrom, Clock clock) {
+      super("routed", readsFrom, clock);
+    }
+
+    @Override
+    public boolean canFence() {
+      return readsFrom() == ReadsFrom.PRIMARY;
+    }
+
+    @Override
+    public Set<WriteId> fence(Duration timeout) {
+      return Set.of(WriteId.of("routed", "log", position));
     }
 
     @Override
@@ -99,6 +142,21 @@ final class RoutingTest {
       assertThat(replica.polls).hasValue(polls);
     }
     try (ScopeBlock request = Antipode.scope(Lineage.of(WRITE))) {
+      assertThat(Barriers.readsFrom("routed")).isEqualTo(ReadsFrom.REPLICA);
+    }
+  }
+
+  /** It may have read at the primary what came after the write that moved it. */
+  @Test
+  void aLongRequestGoesBackOnceTheReplicaShowsAllOfThePrimary() {
+    primary.position = WRITE.version() + 2;
+    try (ScopeBlock request = Antipode.scope(Lineage.of(WRITE))) {
+      assertThat(Barriers.readsFrom("routed")).isEqualTo(ReadsFrom.PRIMARY);
+      clock.byNs = Duration.ofSeconds(31).toNanos();
+      replica.position = WRITE.version();
+      assertThat(Barriers.readsFrom("routed")).isEqualTo(ReadsFrom.PRIMARY);
+      replica.position = primary.position;
+      assertThat(Barriers.readsFrom("routed")).isEqualTo(ReadsFrom.REPLICA);
       assertThat(Barriers.readsFrom("routed")).isEqualTo(ReadsFrom.REPLICA);
     }
   }

@@ -270,6 +270,9 @@ public final class MongoShim extends Shim {
       if (!state.isPrimary()) {
         throw new UnreachableException("the server of " + datastore() + " is not primary now");
       }
+      if (setName.isEmpty()) {
+        setName = state.setName();
+      }
       return Set.of(named(Positions.local(state, state.setName(), null)).asCovering());
     } catch (MongoException error) {
       throw Errors.lasting(error);
@@ -841,6 +844,11 @@ public final class MongoShim extends Shim {
   }
 
   // The client.
+
+  /** Returns the name of its replica set; empty where it is not known yet. */
+  String setName() {
+    return setName;
+  }
 
   private void learnSet(Link link) {
     if (setName.isEmpty()) {

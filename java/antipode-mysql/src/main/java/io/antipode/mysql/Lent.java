@@ -324,8 +324,23 @@ final class Lent extends BorrowedConnection {
     if (beside != null) {
       beside.settle(isAlive);
     }
+    if (isAlive && putOff.isUnwrapped()) {
+      seeUnwrapped();
+    }
     isUncommitted = session.transaction().isUncommitted();
     putOff.settle(isAlive);
+  }
+
+  /** Asks what the session is in that the application had to itself. */
+  private void seeUnwrapped() {
+    Word word = Word.SILENT;
+    try {
+      link.execute(Link.NOTHING);
+      word = wire.wholeWord();
+    } catch (SQLException error) {
+      LOG.log(Level.FINE, error, () -> "what a session is in stays unknown");
+    }
+    session.unseen(word);
   }
 
   @Override

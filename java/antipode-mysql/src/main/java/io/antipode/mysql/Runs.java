@@ -19,6 +19,12 @@ final class Runs {
   private final Map<String, List<Run>> runs = new HashMap<>();
 
   private long block;
+  private boolean isKnown;
+
+  /** Returns whether a server was asked; before that every run begins at 1. */
+  synchronized boolean isKnown() {
+    return isKnown;
+  }
 
   /**
    * Adopts what a server has executed.
@@ -26,6 +32,7 @@ final class Runs {
    * @param groupBlock the size of its blocks for a member of a group, else 0
    */
   synchronized void learn(GtidSet executed, long groupBlock) {
+    isKnown = true;
     block = groupBlock;
     executed.logs().forEach(this::learn);
   }

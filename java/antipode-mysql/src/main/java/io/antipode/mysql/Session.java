@@ -333,6 +333,16 @@ final class Session {
     transaction = transaction.lent(isAutocommit, word);
   }
 
+  /**
+   * Notes that statements may have been sent that nobody saw, and that a pool gets the connection
+   * back: what is open by then may have written, and is committed by whoever borrows it next.
+   *
+   * @param word of the reply to a question of the library's own, which came after them
+   */
+  void unseen(Word word) {
+    transaction = transaction.unseen(word);
+  }
+
   /** Notes the whole word of the reply to a question of the library's own. */
   void told(Word word) {
     transaction = transaction.told(word);

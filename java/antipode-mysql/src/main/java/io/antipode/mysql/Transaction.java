@@ -147,6 +147,16 @@ record Transaction(
     return new Transaction(autocommit, open, snapshot, isolation, wrote.or(more), stays || calls);
   }
 
+  /**
+   * Returns it where statements may have been sent that nobody saw.
+   *
+   * @param word of a reply after them
+   */
+  Transaction unseen(Word word) {
+    Transaction now = word.equals(Word.SILENT) ? lost(Set.of()) : with(word.autocommit, word.open);
+    return now.open == Known.NO ? now.closed() : now.and(Wrote.PERHAPS, Set.of());
+  }
+
   /** Returns it without anything of a transaction that has ended. */
   private Transaction closed() {
     Isolation next = isolation == Isolation.ANOTHER ? Isolation.SESSIONS : isolation;

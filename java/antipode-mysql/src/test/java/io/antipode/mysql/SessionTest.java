@@ -258,4 +258,19 @@ class SessionTest {
           assertThat(judge(floor)).isEqualTo(Verdict.OLD_SNAPSHOT);
         });
   }
+
+  /** What nobody saw and a pool gets back open is committed by whoever borrows it next. */
+  @Test
+  void whatNobodySawIsCommittedByTheNext() {
+    session.listens(false);
+    session.unseen(new Word(Known.NO, Known.YES));
+    assertThat(session.transaction().isUncommitted()).isTrue();
+    session.lent(true, new Word(Known.UNKNOWN, Known.YES));
+    assertThat(call("BEGIN", true, false, End.DONE)).isEqualTo(Due.PERHAPS);
+    session.unseen(Word.SILENT);
+    assertThat(session.transaction().isUncommitted()).isTrue();
+    session.unseen(new Word(Known.YES, Known.NO));
+    assertThat(session.transaction().isUncommitted()).isFalse();
+    assertThat(call("BEGIN", true, false, End.DONE)).isEqualTo(Due.NOTHING);
+  }
 }

@@ -47,6 +47,7 @@ final class Catalogue {
   private volatile @Nullable Writing writing;
   private volatile Map<String, Known> functions = Map.of();
   private volatile @Nullable Away away;
+  private volatile @Nullable Boolean seesLocks;
 
   /** What is written elsewhere, and when that was asked. */
   private record Away(Elsewhere elsewhere, long atNs) {}
@@ -174,6 +175,18 @@ final class Catalogue {
       functions.forEach(learnt::putIfAbsent);
     }
     functions = Map.copyOf(learnt);
+  }
+
+  /** Returns whether the server says what a transaction holds locks on, for all that is known. */
+  boolean seesLocks() {
+    return Boolean.TRUE.equals(seesLocks);
+  }
+
+  /** Learns that, once: what a user may see changes rarely. */
+  void learnLocks(Asked link) throws SQLException {
+    if (seesLocks == null) {
+      seesLocks = link.ask(Look.SEES_LOCKS).get(0).getOrDefault("may", "").equals("t");
+    }
   }
 
   /** Returns whether functions may write by dblink; null where that is not known. */

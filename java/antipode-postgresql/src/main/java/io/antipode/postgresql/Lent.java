@@ -92,6 +92,7 @@ final class Lent extends BorrowedConnection {
     StringBuilder texts = new StringBuilder();
     if (link.state() == State.IDLE) {
       sampling.begins();
+      session.temporary().begins();
     }
     for (QueryInfo query : queries) {
       String sql = query.getQuery();
@@ -104,9 +105,12 @@ final class Lent extends BorrowedConnection {
       if (one.contains(Effect.READS) && !hasAny(one, Effect.WRITES, Effect.FETCHES)) {
         reads(sql, one);
       }
-      if (one.contains(Effect.WRITES) && changesSchema(sql, one)) {
-        isDefining = true;
-        shim.catalogue().forget();
+      if (one.contains(Effect.WRITES)) {
+        session.temporary().writes(sql, one);
+        if (changesSchema(sql, one)) {
+          isDefining = true;
+          shim.catalogue().forget();
+        }
       }
       if (hasAny(one, Effect.WRITES, Effect.CALLS)) {
         sampling.writes(sql);
@@ -125,8 +129,18 @@ final class Lent extends BorrowedConnection {
       asking(() -> rows.before(call, execution.getStatement()));
     }
     if (session.isCommitting()) {
-      asking(() -> commit = Commit.of(link.ask(Look.BEFORE_COMMIT).get(0), null));
+      askBeforeCommit();
     }
+  }
+
+  private void askBeforeCommit() {
+    asking(() -> commit = Commit.of(link.ask(beforeCommit()).get(0), null));
+  }
+
+  /** Returns what is asked before the open transaction is committed. */
+  private String beforeCommit() {
+    boolean isTemporary = session.temporary().isAlone() && shim.catalogue().seesLocks();
+    return isTemporary ? Look.BEFORE_TEMPORARY : Look.BEFORE_COMMIT;
   }
 
   @Override
@@ -293,6 +307,9 @@ final class Lent extends BorrowedConnection {
   protected void beforeCall(Called called, @Nullable Boolean autocommit) {
     boolean isNothing = called == Called.AUTOCOMMIT && !Boolean.TRUE.equals(autocommit);
     before(isNothing ? Set.of() : Statements.effects(called), null);
+    if (session.isWriting()) {
+      session.temporary().others(); // Of which table nobody knows.
+    }
     RowLineages rows = lineages;
     if (rows != null) {
       Set<Effect> effects = Statements.effects(called);
@@ -308,14 +325,14 @@ final class Lent extends BorrowedConnection {
     if (isTogether) {
       commitTogether();
     } else {
-      asking(() -> commit = Commit.of(link.ask(Look.BEFORE_COMMIT).get(0), null));
+      askBeforeCommit();
     }
   }
 
   /** Commits with the questions in one packet: the driver has nothing to commit then. */
   private void commitTogether() {
     try {
-      List<Map<String, String>> rows = link.commit(Look.BEFORE_COMMIT, Look.SAMPLE);
+      List<Map<String, String>> rows = link.commit(beforeCommit(), Look.SAMPLE);
       commit = Commit.of(rows.get(0), rows.get(1));
     } catch (SQLException error) {
       boolean isLost = isLost(error);
@@ -417,6 +434,9 @@ final class Lent extends BorrowedConnection {
     }
     reportUnobserved();
     sampling.take(due, committed);
+    if (due == Due.EXACT && committed != null && session.temporary().isAlone()) {
+      sampling.learnsLocks();
+    }
     if (state == State.IDLE) {
       sampling.closes();
     } else if (isCalling && due == Due.NOTHING) {

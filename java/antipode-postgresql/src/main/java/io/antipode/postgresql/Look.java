@@ -39,10 +39,40 @@ final class Look {
           + " extract(epoch FROM pg_postmaster_start_time())::text AS started,"
           + " current_setting('synchronous_commit') AS synchronous";
 
+  /** How often the server flushes what was committed without waiting for that. */
+  static final String WRITER_DELAY =
+      "SELECT setting AS ms FROM pg_settings WHERE name = 'wal_writer_delay'";
+
+  private static final String SYNCHRONOUS =
+      " AS xid, current_setting('synchronous_commit') AS synchronous";
+
   /** What is asked before it: whether the transaction wrote, and whether its commit is flushed. */
-  static final String BEFORE_COMMIT =
-      "SELECT pg_current_xact_id_if_assigned() AS xid,"
-          + " current_setting('synchronous_commit') AS synchronous";
+  static final String BEFORE_COMMIT = "SELECT pg_current_xact_id_if_assigned()" + SYNCHRONOUS;
+
+  /**
+   * The same of one that seems to have changed temporary tables alone: without an id where it has.
+   * Its locks are kept until its end, but for those on most catalogs, of which the server counts
+   * the rows that were changed. Those that are named are changed where a table is made.
+   */
+  static final String BEFORE_TEMPORARY =
+      "SELECT CASE WHEN current_setting('track_counts') <> 'on'"
+          + " OR EXISTS (SELECT FROM pg_locks l LEFT JOIN pg_class c ON c.oid = l.relation"
+          + " WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation'"
+          + " AND l.mode NOT IN ('AccessShareLock', 'RowShareLock')"
+          + " AND c.relpersistence IS DISTINCT FROM 't')"
+          + " OR EXISTS (SELECT FROM pg_class WHERE oid < 16384 AND relkind = 'r'"
+          + " AND relname NOT IN ('pg_attrdef', 'pg_attribute', 'pg_class', 'pg_constraint',"
+          + " 'pg_depend', 'pg_index', 'pg_namespace', 'pg_sequence', 'pg_shdepend',"
+          + " 'pg_statistic', 'pg_trigger', 'pg_type')"
+          + " AND pg_stat_get_xact_tuples_inserted(oid) + pg_stat_get_xact_tuples_updated(oid)"
+          + " + pg_stat_get_xact_tuples_deleted(oid) > 0)"
+          + " THEN pg_current_xact_id_if_assigned() END"
+          + SYNCHRONOUS;
+
+  /** Whether this user may ask that. */
+  static final String SEES_LOCKS =
+      "SELECT has_table_privilege('pg_locks', 'select')"
+          + " AND has_table_privilege('pg_class', 'select') AS may";
 
   /** The isolation of the open transaction: the one question that takes no snapshot. */
   static final String ISOLATION = "SHOW transaction_isolation";

@@ -8,9 +8,16 @@ import io.antipode.lineage.WriteId;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.Collection;
+import java.util.Map;
+import java.util.concurrent.locks.LockSupport;
 
 /** Polls one server on one connection: no release so far can wait for a position itself. */
 final class PostgreSqlEndpoint implements Endpoint {
+  /** By as many of {@code wal_writer_delay} a server flushes what did not wait for it. */
+  private static final int FLUSHES = 3;
+
+  private static final Duration PAUSE = Duration.ofMillis(10);
+
   private final PostgreSqlShim shim;
   private final Link link;
 
@@ -74,6 +81,38 @@ final class PostgreSqlEndpoint implements Endpoint {
     try {
       link.setTimeout(timeout);
       return shim.state(link);
+    } catch (NoLsnException error) {
+      throw new RefusedException(String.valueOf(error.getMessage()), "");
+    } catch (SQLException error) {
+      throw Errors.refused(error);
+    }
+  }
+
+  /**
+   * Returns a flush position that is after every commit of before. One that did not wait for its
+   * flush may have been seen, and is flushed within three of {@code wal_writer_delay}.
+   *
+   * @throws UnreachableException if there is none in time
+   */
+  long flushedAll(Duration timeout) throws RefusedException {
+    long deadlineNs = System.nanoTime() + timeout.toNanos();
+    try {
+      Map<String, String> row = link.ask(Look.SAMPLE).get(0);
+      long until = Lsn.flushedEnd(Lsn.parse(row.getOrDefault("inserted", "")));
+      long flushed = Lsn.parse(row.getOrDefault("flushed", ""));
+      if (Lsn.isAtLeast(flushed, until)) {
+        return flushed;
+      }
+      String delayMs = link.ask(Look.WRITER_DELAY).get(0).getOrDefault("ms", "0");
+      long endNs = System.nanoTime() + Long.parseLong(delayMs) * FLUSHES * 1_000_000;
+      while (!Lsn.isAtLeast(flushed, until) && System.nanoTime() - endNs < 0) {
+        if (System.nanoTime() + PAUSE.toNanos() - deadlineNs > 0) {
+          throw new UnreachableException("the primary has not flushed its log yet");
+        }
+        LockSupport.parkNanos(PAUSE.toNanos());
+        flushed = Lsn.parse(link.ask(Look.SAMPLE).get(0).getOrDefault("flushed", ""));
+      }
+      return flushed; // What is after it is of open transactions.
     } catch (NoLsnException error) {
       throw new RefusedException(String.valueOf(error.getMessage()), "");
     } catch (SQLException error) {

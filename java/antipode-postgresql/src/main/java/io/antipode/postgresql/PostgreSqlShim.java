@@ -208,7 +208,7 @@ public final class PostgreSqlShim extends SqlShim {
         throw new UnreachableException(state.unreadable());
       }
       Set<WriteId> fence = new HashSet<>();
-      fence.add(write(log, state.position(), false));
+      fence.add(write(log, endpoint.flushedAll(timeout), false));
       fence.add(following(log.key()));
       return fence;
     } finally {

@@ -117,6 +117,15 @@ final class Sampling {
     }
   }
 
+  /** Asks, once, whether the server says what a transaction holds locks on. */
+  void learnsLocks() {
+    try {
+      shim.catalogue().learnLocks(link::ask);
+    } catch (SQLException refused) {
+      // It is asked again after the next such transaction.
+    }
+  }
+
   /** Asks for a position that covers what may have been written. */
   void covering() {
     sample(null, false, true);

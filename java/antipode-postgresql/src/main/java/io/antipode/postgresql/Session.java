@@ -73,6 +73,7 @@ final class Session {
       Set.of(Effect.READS, Effect.WRITES, Effect.CALLS, Effect.COMMITS_INSIDE);
 
   private final LineageSetting.Held setting = new LineageSetting.Held();
+  private final Temporary temporary = new Temporary();
   private final Proofs proofs = new Proofs();
   private long lookedNs;
 
@@ -105,6 +106,11 @@ final class Session {
   /** Returns what is known of its setting for the lineages of rows. */
   LineageSetting.Held setting() {
     return setting;
+  }
+
+  /** Returns what its transactions change of its temporary tables. */
+  Temporary temporary() {
+    return temporary;
   }
 
   // Reads.
@@ -348,10 +354,11 @@ final class Session {
     return end == End.DONE && count != 0 ? Due.EXACT : Due.COVERING;
   }
 
-  private static Due withoutId(Set<Effect> all) {
-    if (all.contains(Effect.CALLS)) {
-      return Due.CALLED;
+  private Due withoutId(Set<Effect> all) {
+    boolean isWriting = all.contains(Effect.WRITES);
+    if (all.contains(Effect.CALLS) || (isWriting && temporary.isAlone())) {
+      return Due.CALLED; // Without an id nothing shows what triggers may have sent away.
     }
-    return all.contains(Effect.WRITES) ? Due.CHANGED : Due.NOTHING;
+    return isWriting ? Due.CHANGED : Due.NOTHING;
   }
 }

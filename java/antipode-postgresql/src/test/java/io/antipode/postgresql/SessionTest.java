@@ -238,4 +238,39 @@ class SessionTest {
           assertThat(judges(imports, State.IDLE, floor)).isEqualTo(Verdict.STALE);
         });
   }
+
+  private Due committed(boolean wrote, String... texts) {
+    session.temporary().begins();
+    begins("BEGIN");
+    for (String sql : texts) {
+      session.temporary().writes(sql, Statements.effects(sql, Set.of()));
+      sent(sql, State.OPEN, State.OPEN, End.DONE, 1);
+    }
+    starts("COMMIT", State.OPEN);
+    session.sent();
+    return session.ended(State.IDLE, End.DONE, -1, wrote);
+  }
+
+  /** Without an id nothing shows what a trigger of a temporary table sent to another server. */
+  @Test
+  void whatChangesTemporaryTablesAlone() {
+    String made = "create local temp table Own (a int)";
+    String written = "INSERT INTO own VALUES (1)";
+    assertThat(committed(false, written)).isEqualTo(Due.CHANGED);
+    assertThat(committed(false, made, written)).isEqualTo(Due.CALLED);
+    assertThat(committed(true, written)).isEqualTo(Due.EXACT);
+    assertThat(session.temporary().isAlone()).isTrue();
+    assertThat(committed(false, written, "INSERT INTO t VALUES (1)")).isEqualTo(Due.CHANGED);
+    assertThat(session.temporary().isAlone()).isFalse();
+    assertThat(committed(false, written)).isEqualTo(Due.CALLED);
+    assertThat(committed(false, written + "; " + written)).isEqualTo(Due.CHANGED);
+  }
+
+  /** A connection that is lent may have a transaction open that changed anything. */
+  @Test
+  void whatMayHaveChangedBefore() {
+    String made = "CREATE TEMPORARY TABLE own (a int)";
+    session.temporary().writes(made, Statements.effects(made, Set.of()));
+    assertThat(session.temporary().isAlone()).isFalse();
+  }
 }

@@ -66,8 +66,9 @@ final class Pools {
     pool.setPassword(user);
     pool.setMaxActive(CONNECTIONS);
     pool.setInitialSize(0);
-    // Else what was left open is committed by its next validation, for the next request.
-    pool.setRollbackOnReturn(true);
+    // It commits what was left open as it tests a connection, and rollbackOnReturn holds where
+    // defaultAutoCommit is false alone: tested as it returns, that is of the request that left it.
+    pool.setTestOnReturn(true);
     pool.setTestOnBorrow(true);
     pool.setValidationInterval(0);
     pool.setValidationQuery("SELECT 1");

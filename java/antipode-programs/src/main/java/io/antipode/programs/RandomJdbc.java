@@ -1,7 +1,5 @@
 package io.antipode.programs;
 
-import com.fasterxml.jackson.databind.node.JsonNodeFactory;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.antipode.barrier.ReadsFrom;
 import io.antipode.barrier.Shim;
 import io.antipode.mysql.MySqlShim;
@@ -28,7 +26,7 @@ public final class RandomJdbc {
   private RandomJdbc() {}
 
   /** What a store gives to its programs. */
-  private record Store(Shim primary, Shim replica, Instrument writes, Instrument reads)
+  record Store(Shim primary, Shim replica, Instrument writes, Instrument reads)
       implements AutoCloseable {
     /** Instruments a pool. */
     @FunctionalInterface
@@ -74,6 +72,17 @@ public final class RandomJdbc {
 
   /** Runs the clients that are named. */
   public static void main(String[] arguments) throws Exception {
+    run(arguments, (client, random) -> client);
+  }
+
+  /** Uses a client in another way. */
+  @FunctionalInterface
+  interface Way {
+    Client of(Client plain, Random random);
+  }
+
+  /** Runs the clients that are named, each used in this way. */
+  static void run(String[] arguments, Way way) throws Exception {
     System.setProperty("org.jooq.no-logo", "true");
     System.setProperty("org.jooq.no-tips", "true");
     System.setProperty("p6spy.config.modulelist", "com.p6spy.engine.spy.P6SpyFactory");
@@ -96,23 +105,17 @@ public final class RandomJdbc {
         Pools.Pool reading = Pools.of(pool, otherUrl + options, USER);
         try (AutoCloseable first = writing.closing();
             AutoCloseable second = reading.closing();
-            Client writes = client(kind, name, store.writes.of(writing.source()), made, random);
-            Client reads = client(kind, name, store.reads.of(reading.source()), made, random)) {
+            Client writes =
+                way.of(
+                    client(kind, name, store.writes.of(writing.source()), made, random), random);
+            Client reads =
+                way.of(
+                    client(kind, name, store.reads.of(reading.source()), made, random), random)) {
           requests.run(writes, reads, steps);
         }
-        System.out.println(line(kind, requests));
+        System.out.println(requests.tally().line(kind));
       }
     }
     System.exit(0); // What a program left running does not count.
-  }
-
-  private static ObjectNode line(String kind, Requests requests) {
-    ObjectNode line = JsonNodeFactory.instance.objectNode();
-    line.put("client", kind);
-    line.put("steps", requests.steps()).put("lost", requests.lost());
-    line.put("early", requests.early()).put("alarms", requests.alarms());
-    line.put("judged", requests.judged());
-    requests.notes().forEach(line.putArray("notes")::add);
-    return line;
   }
 }

@@ -12,7 +12,6 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
@@ -20,9 +19,6 @@ import java.util.Random;
 /** Requests of random steps, compared with what rows say: no write is lost, no read is early. */
 final class Requests {
   private static final Duration SOON = Duration.ofSeconds(20);
-
-  /** Of the faults so many are described. */
-  private static final int MOST_NOTES = 5;
 
   private static final List<String> DRIVERS =
       List.of(
@@ -41,13 +37,7 @@ final class Requests {
   private final Connection truth;
   private final Connection shown;
 
-  private final List<String> done = new ArrayList<>();
-  private final List<String> notes = new ArrayList<>();
-  private int steps;
-  private int judged;
-  private int lost;
-  private int early;
-  private int alarms;
+  private final Tally tally = new Tally();
 
   /** Plain connections to the primary and the replica say what is there. */
   Requests(Steps store, Random random, Connection truth, Connection shown) {
@@ -57,28 +47,8 @@ final class Requests {
     this.shown = shown;
   }
 
-  int steps() {
-    return steps;
-  }
-
-  int judged() {
-    return judged;
-  }
-
-  int lost() {
-    return lost;
-  }
-
-  int early() {
-    return early;
-  }
-
-  int alarms() {
-    return alarms;
-  }
-
-  List<String> notes() {
-    return notes;
+  Tally tally() {
+    return tally;
   }
 
   /** Waits until the replica has what was made. */
@@ -101,8 +71,8 @@ final class Requests {
 
   /** Makes requests until there were so many steps. */
   void run(Client writes, Client reads, int most) throws Exception {
-    while (steps < most) {
-      done.clear();
+    while (tally.steps() < most) {
+      tally.begins();
       request(writes, reads);
     }
   }
@@ -135,7 +105,7 @@ final class Requests {
       if (after != before && lineage.incomplete().isEmpty()) {
         awaited("at the end", after);
       } else if (after == before && !isOpen && !lineage.incomplete().isEmpty()) {
-        alarms++;
+        tally.alarm();
       }
     }
   }
@@ -144,7 +114,7 @@ final class Requests {
   private boolean ends(Client.Use writing) {
     int how = random.nextInt(5);
     String text = how < 3 ? "COMMIT" : "ROLLBACK";
-    done.add("P " + (how == 4 ? "nothing" : text));
+    tally.does("P " + (how == 4 ? "nothing" : text));
     if (how == 4) {
       return false;
     }
@@ -152,7 +122,7 @@ final class Requests {
       writing.end(how < 3);
       return true;
     } catch (Exception error) {
-      done.add(name(error));
+      tally.does(name(error));
       return false;
     }
   }
@@ -164,7 +134,7 @@ final class Requests {
     if (committed == before || !lineage.incomplete().isEmpty()) {
       return;
     }
-    done.add("leaves");
+    tally.does("leaves");
     awaited("in between", committed);
   }
 
@@ -172,15 +142,13 @@ final class Requests {
     try {
       Barriers.barrier(BarrierOptions.timeout(SOON));
     } catch (UnmetException unmet) {
-      alarms++;
-      note("unmet " + when + ": " + unmet.getMessage());
+      tally.alarm("unmet " + when + ": " + unmet.getMessage());
       return;
     }
-    judged++;
+    tally.judges();
     long found = value(shown);
     if (found < committed) {
-      lost++;
-      note("lost " + when + ": " + found + " instead of " + committed);
+      tally.lost(when + ": " + found + " instead of " + committed + " with " + Antipode.current());
     }
   }
 
@@ -190,48 +158,40 @@ final class Requests {
     if (committed == before || !Antipode.current().incomplete().isEmpty()) {
       return;
     }
-    done.add("barrier");
+    tally.does("barrier");
     Barriers.barrier(BarrierOptions.timeout(SOON).atRead());
     if (random.nextBoolean()) {
       attempt("R", reading, false);
     }
     try {
       long found = reading.value();
-      judged++;
+      tally.judges();
       if (found < committed) {
-        early++;
-        note("early: " + found + " instead of " + committed);
+        tally.early(found + " instead of " + committed + " with " + Antipode.current());
       }
     } catch (StaleSnapshotException refused) {
-      done.add("refused");
+      tally.does("refused");
     } catch (RuntimeException error) {
       giveUp(reading, error);
     } catch (Exception error) {
-      done.add(name(error)); // The pool gave the connection up after an error before.
-    }
-  }
-
-  private void note(String what) {
-    if (notes.size() < MOST_NOTES) {
-      notes.add(what + " after " + done);
+      tally.does(name(error)); // The pool gave the connection up after an error before.
     }
   }
 
   private void attempt(String where, Client.Use use, boolean isWriting) {
     List<Client.Action> all = use.actions(isWriting);
     Client.Action step = all.get(random.nextInt(all.size()));
-    done.add(where + " " + step.name());
-    steps++;
+    tally.steps(where + " " + step.name());
     try {
       step.doing().run();
     } catch (StaleSnapshotException refused) {
-      done.add("refused");
+      tally.does("refused");
     } catch (RuntimeException error) {
       giveUp(use, error);
     } catch (InterruptedException error) {
       Thread.currentThread().interrupt();
     } catch (Exception error) {
-      done.add(name(error));
+      tally.does(name(error));
     }
   }
 
@@ -246,7 +206,7 @@ final class Requests {
     if (!isOfTheDriver(error)) {
       throw error;
     }
-    done.add("misread");
+    tally.does("misread");
     use.giveUp();
   }
 

@@ -3,10 +3,14 @@ package io.antipode.spring;
 import io.antipode.Antipode;
 import io.antipode.propagation.AntipodePropagator;
 import io.antipode.runtime.KillSwitch;
+import io.antipode.session.SessionCookie;
 import io.opentelemetry.context.propagation.ContextPropagators;
+import java.util.List;
+import java.util.Objects;
 import org.springframework.aop.support.DefaultPointcutAdvisor;
 import org.springframework.aop.support.annotation.AnnotationMatchingPointcut;
 import org.springframework.beans.factory.DisposableBean;
+import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.SmartInitializingSingleton;
 import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.beans.factory.config.BeanPostProcessor;
@@ -17,15 +21,21 @@ import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean
 import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
 import org.springframework.boot.autoconfigure.task.TaskExecutionAutoConfiguration;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
+import org.springframework.boot.context.properties.bind.Bindable;
+import org.springframework.boot.context.properties.bind.Binder;
 import org.springframework.boot.web.client.RestClientCustomizer;
 import org.springframework.boot.web.client.RestTemplateCustomizer;
 import org.springframework.boot.web.reactive.function.client.WebClientCustomizer;
 import org.springframework.boot.web.servlet.FilterRegistrationBean;
 import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Condition;
+import org.springframework.context.annotation.ConditionContext;
+import org.springframework.context.annotation.Conditional;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Role;
 import org.springframework.core.Ordered;
 import org.springframework.core.task.TaskDecorator;
+import org.springframework.core.type.AnnotatedTypeMetadata;
 import org.springframework.web.client.RestClient;
 import org.springframework.web.reactive.function.client.WebClient;
 import reactor.core.publisher.Hooks;
@@ -96,16 +106,32 @@ public class AntipodeAutoConfiguration implements SmartInitializingSingleton, Di
     return advisor;
   }
 
+  /** The cookie of a service's users, which makes the tokens of its events, too. */
+  @Bean
+  @ConditionalOnMissingBean
+  @Conditional(HasSessionKeys.class)
+  SessionCookie antipodeSessionCookie(AntipodeProperties properties) {
+    return Objects.requireNonNull(properties.session()).made();
+  }
+
+  /** Whether there are keys, in whichever form a list of properties has. */
+  static final class HasSessionKeys implements Condition {
+    @Override
+    public boolean matches(ConditionContext context, AnnotatedTypeMetadata metadata) {
+      Bindable<List<String>> keys = Bindable.listOf(String.class);
+      return Binder.get(context.getEnvironment()).bind("antipode.session.keys", keys).isBound();
+    }
+  }
+
   /** Gives each request a scope. */
   @Configuration(proxyBeanMethods = false)
   @ConditionalOnWebApplication(type = ConditionalOnWebApplication.Type.SERVLET)
   static class Servlets {
     @Bean
     @ConditionalOnMissingBean(AntipodeFilter.class)
-    FilterRegistrationBean<AntipodeFilter> antipodeFilter(AntipodeProperties properties) {
-      AntipodeProperties.Session session = properties.session();
+    FilterRegistrationBean<AntipodeFilter> antipodeFilter(ObjectProvider<SessionCookie> session) {
       FilterRegistrationBean<AntipodeFilter> filter =
-          new FilterRegistrationBean<>(new AntipodeFilter(session == null ? null : session.made()));
+          new FilterRegistrationBean<>(new AntipodeFilter(session.getIfAvailable()));
       filter.setOrder(Ordered.HIGHEST_PRECEDENCE + 10);
       filter.setDispatcherTypes(AntipodeFilter.DISPATCHES);
       filter.setAsyncSupported(true);
@@ -120,9 +146,8 @@ public class AntipodeAutoConfiguration implements SmartInitializingSingleton, Di
   static class Reactive {
     @Bean
     @ConditionalOnMissingBean
-    AntipodeWebFilter antipodeWebFilter(AntipodeProperties properties) {
-      AntipodeProperties.Session session = properties.session();
-      return new AntipodeWebFilter(session == null ? null : session.made());
+    AntipodeWebFilter antipodeWebFilter(ObjectProvider<SessionCookie> session) {
+      return new AntipodeWebFilter(session.getIfAvailable());
     }
   }
 

@@ -125,7 +125,8 @@ public final class AntipodeFilter implements Filter {
       SessionCookie session, IncomingRequest begun, HttpServletRequest request) {
     try {
       List<String> cookies = Collections.list(request.getHeaders("Cookie"));
-      return session.begin(begun.scope(), cookies, request.isSecure());
+      List<String> tokens = Collections.list(request.getHeaders(SessionCookie.TOKEN_HEADER));
+      return session.begin(begun.scope(), cookies, tokens, request.isSecure());
     } catch (RuntimeException error) {
       Counts.LOG.log(Level.WARNING, "the session cookie of a request cannot be read", error);
       return null;

@@ -89,7 +89,9 @@ public final class AntipodeWebFilter implements WebFilter, Ordered {
     try {
       List<String> cookies = request.getHeaders().getOrDefault(HttpHeaders.COOKIE, List.of());
       boolean onTls = "https".equals(request.getURI().getScheme());
-      return session.begin(begun.scope(), cookies, onTls);
+      List<String> tokens =
+          request.getHeaders().getOrDefault(SessionCookie.TOKEN_HEADER, List.of());
+      return session.begin(begun.scope(), cookies, tokens, onTls);
     } catch (RuntimeException error) {
       Counts.LOG.log(Level.WARNING, "the session cookie of a request cannot be read", error);
       return null;

@@ -11,6 +11,7 @@ import io.antipode.propagation.Headers;
 import io.antipode.propagation.OutgoingCall;
 import io.antipode.request.Scope;
 import io.antipode.request.ScopeBlock;
+import io.antipode.session.SessionCookie;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -225,11 +226,27 @@ class BootReactiveTest {
         .startsWith("antipode=; Max-Age=0; ");
   }
 
+  @Test
+  void aPageStartsFromTheTokenOfAnEvent() {
+    Lineage depends = Lineage.of(WriteId.of("users", "log", 9));
+    String token;
+    try (ScopeBlock ignored = Antipode.scope(depends)) {
+      token = application.getBean(SessionCookie.class).token();
+    }
+    ResponseEntity<String> read = visit("/read", SessionCookie.TOKEN_HEADER, token);
+    assertThat(read.getBody()).isEqualTo(depends.serialize());
+    assertThat(read.getHeaders().get(HttpHeaders.SET_COOKIE)).as("it added nothing").isNull();
+  }
+
   private static ResponseEntity<String> visit(String path, String cookie) {
+    return visit(path, HttpHeaders.COOKIE, cookie);
+  }
+
+  private static ResponseEntity<String> visit(String path, String header, String value) {
     return WebClient.create(address)
         .get()
         .uri(path)
-        .header(HttpHeaders.COOKIE, cookie)
+        .header(header, value)
         .retrieve()
         .toEntity(String.class)
         .block();

@@ -13,6 +13,7 @@ import io.antipode.propagation.Headers;
 import io.antipode.propagation.OutgoingCall;
 import io.antipode.request.Scope;
 import io.antipode.request.ScopeBlock;
+import io.antipode.session.SessionCookie;
 import io.opentelemetry.api.baggage.Baggage;
 import io.opentelemetry.context.Context;
 import jakarta.servlet.http.HttpServletRequest;
@@ -244,6 +245,23 @@ class BootTest {
     assertThat(saved.getHeaders().getCacheControl()).isEqualTo("private");
     ResponseEntity<String> read = visit("/read", cookie.substring(0, cookie.indexOf(';')));
     assertThat(read.getBody()).isEqualTo(saved.getBody());
+    assertThat(read.getHeaders().get(HttpHeaders.SET_COOKIE)).as("it added nothing").isNull();
+  }
+
+  @Test
+  void aPageStartsFromTheTokenOfAnEvent() {
+    String token;
+    try (ScopeBlock ignored = Antipode.scope(Lineage.of(WriteId.of("users", "log", 9)))) {
+      token = application.getBean(SessionCookie.class).token();
+    }
+    ResponseEntity<String> read =
+        client()
+            .get()
+            .uri("/read")
+            .header(SessionCookie.TOKEN_HEADER, token)
+            .retrieve()
+            .toEntity(String.class);
+    assertThat(read.getBody()).isEqualTo(Lineage.of(WriteId.of("users", "log", 9)).serialize());
     assertThat(read.getHeaders().get(HttpHeaders.SET_COOKIE)).as("it added nothing").isNull();
   }
 
