@@ -29,6 +29,7 @@ ROOMS = (
     "_setup",
     PUBLIC,
     "integrations",
+    "calls",
     "_checker",
     "checker",
 )
