@@ -24,14 +24,12 @@ class Reply:
 
     Attributes:
         status: of a response; 200 for what a function returned, 400 for what it declined with.
-        content_type: of *body*.
-        body: bytes, as they are sent.
+        body: ASCII text; of a function what it returned, as JSON.
         lineage: the text of what the reply depends on; empty for nothing.
     """
 
     status: int
-    content_type: str
-    body: bytes
+    body: str
     lineage: str = ""
 
 
@@ -45,7 +43,7 @@ class Declined(Exception):  # noqa: N818 - it is an answer
 
 
 class Codec:
-    """How a function's replies become bytes, and bytes its replies: as JSON.
+    """How a function's replies become text, and text its replies: as JSON.
 
     A reply that is stored is decoded for the first caller as for later ones, so that all of them
     get the same.
@@ -109,17 +107,17 @@ class Codec:
                 "reference, or state max_reply="
             )
             raise ReplyTooLarge(msg)
-        return Reply(status, "application/json", body, lineage)
+        return Reply(status, body, lineage)
 
 
-def canonical(value: object) -> bytes:
+def canonical(value: object) -> str:
     """*value* as JSON whose text does not depend on the order of members.
 
     Raises:
         TypeError: it has parts that are neither JSON nor dataclasses, Pydantic models, bytes, or
             values with a text of their own (dates, decimals, UUIDs).
     """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), default=_plain).encode()
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), default=_plain)
 
 
 def _plain(value: object) -> object:

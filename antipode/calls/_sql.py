@@ -56,7 +56,6 @@ _FIND = select(
     CALLS.c.digest,
     CALLS.c.state,
     CALLS.c.status,
-    CALLS.c.content_type,
     CALLS.c.body,
     CALLS.c.lineage,
 ).where(_IS_KEY)
@@ -79,16 +78,13 @@ def _key(key: Key) -> dict[str, str]:
 def _found(row: Any) -> Found:  # noqa: ANN401 - a row
     if row.state != DONE:
         return Found(row.digest, None)
-    return Found(
-        row.digest, Reply(row.status, row.content_type, bytes(row.body), row.lineage or "")
-    )
+    return Found(row.digest, Reply(row.status, row.body, row.lineage or ""))
 
 
 def _kept(reply: Reply) -> dict[str, Any]:
     return {
         "state": DONE,
         "status": reply.status,
-        "content_type": reply.content_type,
         "body": reply.body,
         "lineage": reply.lineage or None,
     }
@@ -279,12 +275,11 @@ class AsyncSqlStore(_Sql):
 
 def _codes(error: object) -> tuple[str | None, int | None]:
     """SQLSTATE and number of a driver's error, as far as it has them."""
+    state: str | None = None
     for each in (error, getattr(error, "__cause__", None)):
-        state = getattr(each, "sqlstate", None) or getattr(each, "pgcode", None)
-        if state:
-            return state, None
+        state = state or getattr(each, "sqlstate", None) or getattr(each, "pgcode", None)
     first = error.args[0] if isinstance(error, Exception) and error.args else None
-    return None, first if isinstance(first, int) else None
+    return state, first if isinstance(first, int) else None
 
 
 def sql_store(target: Target) -> SqlStore | AsyncSqlStore:

@@ -11,7 +11,6 @@ from sqlalchemy import (
     Column,
     DateTime,
     Index,
-    LargeBinary,
     MetaData,
     SmallInteger,
     String,
@@ -38,7 +37,6 @@ def _name(length: int) -> Any:  # noqa: ANN401 - a type of SQLAlchemy's, with va
 
 def table(metadata: MetaData | None = None) -> Table:
     """The table of calls, for migrations: add it to your *metadata*, or run ``create_table()``."""
-    body = LargeBinary().with_variant(mysql.MEDIUMBLOB(), "mysql", "mariadb")
     text = Text().with_variant(mysql.MEDIUMTEXT(charset="ascii"), "mysql", "mariadb")
     return Table(
         TABLE,
@@ -49,8 +47,7 @@ def table(metadata: MetaData | None = None) -> Table:
         Column("digest", _name(22), nullable=False),
         Column("state", _name(16), nullable=False),
         Column("status", SmallInteger),
-        Column("content_type", _name(100)),
-        Column("body", body),
+        Column("body", text),
         Column("lineage", text),
         Column("began_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
         Index(f"{TABLE}_age", "began_at"),
