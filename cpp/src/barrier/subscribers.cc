@@ -280,6 +280,7 @@ bool Subscribers::IsMet(const Dependency& each, const Versions& met) {
 
 std::vector<std::int64_t> Subscribers::Settle(const std::vector<One>& told, const std::string& datastore) {
   std::vector<std::int64_t> ended;
+  ended.reserve(told.size());
   for (const One& one : told) {
     const auto found = all_.find(one->subscriber);
     if (found == all_.end() || found->second != one) continue;

@@ -36,7 +36,7 @@ struct Event {
 std::array<Event, 65'536> events;
 std::atomic<std::size_t> seen{0};
 std::atomic<bool> counting{false};
-/// Whoever looks for its callers may allocate, which is not counted.
+/// Whether this thread is not counted: whoever looks for its callers may allocate.
 thread_local bool noting = false;
 
 _Unwind_Reason_Code Step(_Unwind_Context* context, void* found) {
@@ -79,6 +79,10 @@ Counts End() {
   for (std::size_t nth = 0; nth < seen; ++nth) ++counts[{events[nth].what, events[nth].place}];
   return counts;
 }
+
+Uncounted::Uncounted() noexcept { noting = true; }
+
+Uncounted::~Uncounted() { noting = false; }
 
 }  // namespace antipode::budgets
 

@@ -17,4 +17,13 @@ using Counts = std::map<std::pair<const char*, std::uintptr_t>, std::int64_t>;
 void Begin() noexcept;
 Counts End();
 
+/// While it lives, what this thread does is not counted: it waits for others.
+class Uncounted {
+ public:
+  Uncounted() noexcept;
+  ~Uncounted();
+  Uncounted(const Uncounted&) = delete;
+  Uncounted& operator=(const Uncounted&) = delete;
+};
+
 }  // namespace antipode::budgets

@@ -1,10 +1,13 @@
 #include <hiredis/hiredis.h>
 
 #include <future>
+#include <thread>
 
 #include "antipode/barrier.h"
 #include "antipode/redis_client.h"
+#include "barrier/watcher.h"
 #include "budgets/calls.h"
+#include "budgets/counting.h"
 #include "client_checks.h"
 
 namespace antipode::budgets {
@@ -57,6 +60,8 @@ void CountBarriers(redis::Client& client) {
         std::promise<void> called;
         BarrierCallback([&](const BarrierResult&) { called.set_value(); }, options);
         called.get_future().wait();
+        const Uncounted waiting;  // The watcher goes on after it has called back, and ends.
+        while (!WatchersAtWork().empty()) std::this_thread::yield();
       },
       Hiredis());
 }
