@@ -25,9 +25,13 @@ if TYPE_CHECKING:
     Step = Callable[[], Any]
     Conversation = Generator[Step, Any, Reply]
 
+#: The table or collection of calls, with the version of its columns.
+TABLE = "antipode_calls_1"
+RUNNING = "running"
+DONE = "done"
 #: Seconds before a repetition after a conflict: a random part of them, at most the second.
 _PAUSE_S = 0.01
-_LONGEST_PAUSE_S = 0.25
+_LONGEST_PAUSE_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +69,10 @@ class Verdict(enum.Enum):
 
     #: It did not commit, or may have: run it again, which finds out.
     REPEAT = enum.auto()
-    #: Another call with the same name goes on still.
+    #: Another call with the same name goes on still: it was waited for, as long as there was time.
     WAITED = enum.auto()
+    #: As REPEAT; where the name was taken, another call with that name goes on still.
+    CONFLICT = enum.auto()
     #: It is the caller's.
     RAISE = enum.auto()
 
@@ -151,7 +157,7 @@ def converse(
             if verdict is Verdict.RAISE:
                 raise
             if time.monotonic() + pause_s >= deadline_s:
-                if verdict is Verdict.WAITED:
+                if taking and verdict is not Verdict.REPEAT:
                     raise _waiting(key) from error
                 raise
             yield partial(_Pause, random.uniform(0, pause_s))  # noqa: S311 - no secret

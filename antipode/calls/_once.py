@@ -22,9 +22,14 @@ from ._replies import Codec, Declined, canonical
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
+    from pymongo.asynchronous.database import AsyncDatabase
+    from pymongo.database import Database
+
     from ._conversation import Store
     from ._replies import Reply
-    from ._sql import Target
+    from ._sql import SqlTarget
+
+    Target = SqlTarget | Database[Any] | AsyncDatabase[Any]
 
 #: Bytes of the largest reply that is kept, unless somebody says another size.
 MAX_REPLY = 1_000_000
@@ -65,7 +70,8 @@ def once(
 
     Args:
         target: an engine or a maker of sessions of SQLAlchemy, synchronous or not: PostgreSQL,
-            MySQL or MariaDB. The table of calls is in the database of the effect.
+            MySQL or MariaDB; or a database of PyMongo on a replica set, whose collections the
+            function reaches with ``session=``. The calls are in the database of the effect.
         datastore: as the engine is instrumented: a repetition's caller depends on the first one's
             commit by the position that the primary has when it is repeated.
         name: of the effect, default the function's module and name. It stays when either changes.
@@ -91,9 +97,7 @@ def once(
         ReplyTooLarge: when it is called: nothing is committed.
         TypeError: when it is called: arguments or a reply that JSON cannot say.
     """
-    from ._sql import sql_store
-
-    store = sql_store(target)
+    store = _store_of(target)
     codec = Codec(reply, declines, max_reply)
     settings = _Settings(datastore, digest, timeout, duplicates)
 
@@ -115,6 +119,17 @@ def once(
         return call
 
     return decorate
+
+
+def _store_of(target: Target) -> Store:
+    """Where the calls of *target* are."""
+    if type(target).__module__.partition(".")[0] == "pymongo":
+        from ._mongodb import mongo_store
+
+        return mongo_store(target)
+    from ._sql import sql_store
+
+    return sql_store(target)
 
 
 class _Settings(NamedTuple):

@@ -18,16 +18,16 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from antipode import ConfigurationError
 
-from ._conversation import Found, Key, Verdict
+from ._conversation import DONE, RUNNING, TABLE, Found, Key, Verdict
 from ._errors import TransactionEnded
 from ._replies import Reply
-from ._table import CALLS, DONE, RUNNING, TABLE
+from ._table import CALLS
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
     from sqlalchemy.orm import SessionTransaction
 
-    Target = Engine | sessionmaker[Session] | AsyncEngine | async_sessionmaker[AsyncSession]
+    SqlTarget = Engine | sessionmaker[Session] | AsyncEngine | async_sessionmaker[AsyncSession]
 
 _COLUMNS = "caller, name, effect, digest, state"
 _BOUND = ":caller, :name, :effect, :digest, :state"
@@ -282,7 +282,7 @@ def _codes(error: object) -> tuple[str | None, int | None]:
     return state, first if isinstance(first, int) else None
 
 
-def sql_store(target: Target) -> SqlStore | AsyncSqlStore:
+def sql_store(target: SqlTarget) -> SqlStore | AsyncSqlStore:
     """The calls of *target*, an engine or a maker of sessions, of threads or of asyncio.
 
     Raises:

@@ -20,13 +20,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import mysql
 
+from ._conversation import TABLE
+
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
-
-#: Its name, with the version of its columns.
-TABLE = "antipode_calls_1"
-RUNNING = "running"
-DONE = "done"
 
 
 def _name(length: int) -> Any:  # noqa: ANN401 - a type of SQLAlchemy's, with variants
