@@ -38,6 +38,7 @@ NAVIGATION: tuple[tuple[str, Any], ...] = (
         (
             *("guides/dry-run.md", "guides/automatic-barriers.md"),
             *("guides/sessions.md", "guides/streams.md", "guides/store-events.md"),
+            "guides/calls.md",
             ("Python", ("guides/integrations.md", "guides/datastores.md", "guides/django.md")),
             (
                 "Datastores in Python",

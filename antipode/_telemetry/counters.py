@@ -264,6 +264,14 @@ COUNTERS: dict[str, Counter] = {
         "{read}",
         "Reads that went to the primary because a replica did not show what they depend on",
     ),
+    "call_unnamed": Counter(
+        "antipode.unnamed_calls",
+        "{call}",
+        "Functions of calls.once that ran in a call without a name",
+    ),
+    "call_repeated": Counter(
+        "antipode.repeated_calls", "{call}", "Calls that got the reply of an earlier attempt"
+    ),
     "session_forged": _ignored_session("forged"),
     "session_old": _ignored_session("old"),
     "session_unreadable": _ignored_session("unreadable"),

@@ -8,7 +8,7 @@ from typing import Any
 import antipode
 import antipode.shim
 
-from . import _guards, _headers, _scripts, _shims, _stores
+from . import _calls, _guards, _headers, _scripts, _shims, _stores
 from ._values import lineage_of, of_lineage
 
 Request = dict[str, Any]
@@ -51,6 +51,10 @@ class Pure:
     def op_guard(self, request: Request) -> Any:
         """A read of level 4 that is held back."""
         return _guards.run(request["given"])
+
+    def op_call(self, request: Request) -> Any:
+        """A name, a digest or a header of a call."""
+        return _calls.judge(request["kind"], request["given"])
 
     def op_decide(self, request: Request) -> Any:
         """What a shim decides without its store."""

@@ -47,7 +47,8 @@ BESIDE_OWN_VALUES = frozenset(
 LACKING = {
     "cpp": frozenset(
         {
-            # The guard as a conversation is Python's until now.
+            # The guard as a conversation is Python's until now, and calls are.
+            "call",
             "guard",
             # Reports are Python's and Java's.
             "headers finding_ids",
@@ -64,7 +65,7 @@ LACKING = {
             *BESIDE_OWN_VALUES,
         }
     ),
-    "java": frozenset({"decide redis keys", "guard"}),
+    "java": frozenset({"call", "decide redis keys", "guard"}),
 }
 
 

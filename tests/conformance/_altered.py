@@ -62,6 +62,7 @@ _LEVELS: dict[str, dict[str, list[str]]] = {
             *("scope_after", "floors_after", "promises_after"),
         ]
     },
+    "C1-calls": {kind: ["is"] for kind in ("digests", "headers", "identities", "nested")},
     "L4-guard": {"guards": ["expect/steps", "expect/outcome"]},
     "S1-positions": {
         "commits": ["sessions/*/commits/*/writes"],

@@ -25,6 +25,7 @@ FOLDERS = {
     "S1-positions": "positions",
     "S2-commands": "commands",
     "S3-stored": "stored",
+    "C1-calls": "calls",
     "golden/v1": "golden",
 }
 #: Levels that tests of this process have.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 ALTERED = _altered.every()
 #: The test files of Python, which replay whole levels.
-PYTHON = ("test_codec", "test_guards", "test_headers", "test_scripts", "test_stores")
+PYTHON = ("test_calls", "test_codec", "test_guards", "test_headers", "test_scripts", "test_stores")
 JAVA = ROOT / "java"
 REPORT = "antipode-agent/target/surefire-reports/TEST-io.antipode.agent.VectorsTest-altered.xml"
 

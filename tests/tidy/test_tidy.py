@@ -53,6 +53,7 @@ OTHER_GUIDES = {
     "sessions",
     "streams",
     "store-events",
+    "calls",
     "social-graph",
     "django",
     "worked-example",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import barriers, codec, headers, stores
+from . import barriers, calls, codec, headers, stores
 
 if TYPE_CHECKING:
     from tests.conformance._agents import Answers
     from tests.conformance._vectors import Vector
 
 CHECKS = {
+    "C1-calls": calls.KINDS,
     "golden/v1": codec.GOLDEN,
     "L1-codec": codec.CODEC,
     "L2-algebra": codec.ALGEBRA,
