@@ -9,7 +9,14 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from . import _check_command, _doctor_command, _explain_command, _lab_command, _report_command
+from . import (
+    _calls_command,
+    _check_command,
+    _doctor_command,
+    _explain_command,
+    _lab_command,
+    _report_command,
+)
 from ._exits import INTERRUPTED, PIPE_CLOSED, USAGE, UsageError
 
 if TYPE_CHECKING:
@@ -22,6 +29,7 @@ _COMMANDS = {
     "explain": _explain_command,
     "doctor": _doctor_command,
     "check": _check_command,
+    "calls": _calls_command,
     "lab": _lab_command,
 }
 _DESCRIPTION = "Find the missing barriers of services that use Antipode, and check histories."

@@ -5,6 +5,7 @@ Nothing of it is loaded unless a program imports it. See docs/guides/calls.md, d
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ._current import Call, call, current, named
@@ -22,6 +23,7 @@ from ._errors import (
 from ._once import once
 
 if TYPE_CHECKING:
+    from ._known import KnownCall, known, sweep
     from ._table import create_table, table
 
 __all__ = [
@@ -32,14 +34,17 @@ __all__ = [
     "DuplicateWaits",
     "EqualCalls",
     "InDoubt",
+    "KnownCall",
     "ReplyTooLarge",
     "TooManyDuplicates",
     "TransactionEnded",
     "call",
     "create_table",
     "current",
+    "known",
     "named",
     "once",
+    "sweep",
     "table",
 ]
 
@@ -48,11 +53,19 @@ def __dir__() -> list[str]:
     return __all__
 
 
+#: What needs SQLAlchemy, and where it is.
+_LATER = {
+    "KnownCall": "_known",
+    "create_table": "_table",
+    "known": "_known",
+    "sweep": "_known",
+    "table": "_table",
+}
+
+
 def __getattr__(name: str) -> object:
     """Load what needs SQLAlchemy when it is used."""
-    if name in {"create_table", "table"}:
-        from . import _table
-
-        return getattr(_table, name)
+    if name in _LATER:
+        return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
     msg = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(msg)

@@ -97,13 +97,20 @@ def once(
         ReplyTooLarge: when it is called: nothing is committed.
         TypeError: when it is called: arguments or a reply that JSON cannot say.
     """
-    store = _store_of(target)
-    codec = Codec(reply, declines, max_reply)
-    settings = _Settings(datastore, digest, timeout, duplicates)
+    settings = _Settings(name, datastore, digest, timeout, duplicates)
+    return _Once(_store_of(target), Codec(reply, declines, max_reply), settings)
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        label = name or f"{function.__module__}.{function.__qualname__}"
-        effect = _Effect(function, label, store, codec, settings)
+
+class _Once:
+    """The decorator."""
+
+    def __init__(self, store: Store, codec: Codec, settings: _Settings) -> None:
+        self._store = store
+        self._codec = codec
+        self._settings = settings
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        effect = _Effect(function, self._store, self._codec, self._settings)
         if inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)
@@ -117,8 +124,6 @@ def once(
             return effect.call(args, kwargs)
 
         return call
-
-    return decorate
 
 
 def _store_of(target: Target) -> Store:
@@ -135,6 +140,7 @@ def _store_of(target: Target) -> Store:
 class _Settings(NamedTuple):
     """What was said of a function; see :func:`once`."""
 
+    name: str | None
     datastore: str | None
     digest: Callable[..., object] | None
     timeout_s: float
@@ -147,13 +153,12 @@ class _Effect:
     def __init__(
         self,
         function: Callable[..., Any],
-        label: str,
         store: Store,
         codec: Codec,
         settings: _Settings,
     ) -> None:
         self._function = function
-        self._label = label
+        self._label = settings.name or f"{function.__module__}.{function.__qualname__}"
         self._store = store
         self._codec = codec
         self._settings = settings
