@@ -128,13 +128,14 @@ class _Once:
 
 def _store_of(target: Target) -> Store:
     """Where the calls of *target* are."""
+    one: Any = target
     if type(target).__module__.partition(".")[0] == "pymongo":
         from ._mongodb import mongo_store
 
-        return mongo_store(target)
+        return mongo_store(one)
     from ._sql import sql_store
 
-    return sql_store(target)
+    return sql_store(one)
 
 
 class _Settings(NamedTuple):

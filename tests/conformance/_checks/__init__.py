@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from . import barriers, calls, codec, headers, stores
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from tests.conformance._agents import Answers
     from tests.conformance._vectors import Vector
 
-CHECKS = {
+CHECKS: dict[str, Mapping[str, Callable[[Answers, Vector], None]]] = {
     "C1-calls": calls.KINDS,
     "golden/v1": codec.GOLDEN,
     "L1-codec": codec.CODEC,

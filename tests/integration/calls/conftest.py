@@ -42,7 +42,8 @@ class Database(NamedTuple):
     def url(self, *, asyncio: bool = False, address: Any = None) -> str:
         """For another engine, at the primary or at a proxy of it."""
         driver = (ASYNCIO if asyncio else THREADS)[self.store]
-        return self.topology.url(address, driver=driver)
+        url: str = self.topology.url(address, driver=driver)
+        return url
 
     def charges(self) -> list[int]:
         """The amounts that were charged, in order."""
@@ -53,7 +54,8 @@ class Database(NamedTuple):
     def names(self) -> int:
         """How many calls are known."""
         with self.engine.connect() as connection:
-            return connection.execute(sa.text("SELECT count(*) FROM antipode_calls_1")).scalar_one()
+            counted: int = connection.scalar(sa.select(sa.func.count()).select_from(CALLS)) or 0
+            return counted
 
 
 METADATA = sa.MetaData()

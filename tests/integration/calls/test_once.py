@@ -383,7 +383,7 @@ def test_a_locks_own_timeout_stays_the_functions(database: Database) -> None:
         pytest.skip("MySQL's statements are bounded by their connection; MariaDB's by statement")
 
     @calls.once(database.engine, timeout=2)
-    def bound(session: Any) -> str:
+    def bound(session: Any) -> Any:
         return session.execute(sa.text("SHOW lock_timeout")).scalar()
 
     assert again(bound) == "0"

@@ -180,7 +180,7 @@ def test_tasks_have_the_same(shop: Database[Any], antipode_mongodb: MongoDBTopol
                     raise PermissionError(amount)
                 return amount
 
-            async def called(amount: int, name: str) -> int:
+            async def called(amount: int, name: str) -> Any:
                 with calls.call(name):
                     return await charge(amount)
 
