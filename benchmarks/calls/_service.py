@@ -142,7 +142,10 @@ def mongodb(url: str, killer: Killer, strategy: str) -> Callable[[str, str], str
 
 def serve(listening: socket.socket, url: str, strategy: str, killer: Killer) -> None:
     """Serve in this process until it is killed."""
-    charge = (mongodb if url.startswith("mongodb") else sql)(url, killer, strategy)
+    if url.startswith("mongodb"):
+        charge = mongodb(url, killer, strategy)
+    else:
+        charge = sql(url, killer, strategy)
     app = FastAPI()
     calls.instrument_server(app)
 
