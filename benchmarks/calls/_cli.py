@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 STORES = ("postgresql", "mysql", "mariadb", "mongodb")
 ORDERS, QUICK_ORDERS = 10_000, 100
-#: A step of so many is the last one of its process.
-EVERY = 20
+#: A process of the service has one to so many steps.
+STEPS = 80
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -43,7 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     once.add_argument("--quick", action="store_true", help=f"{QUICK_ORDERS} orders a store")
     once.add_argument("--orders", type=int, help=f"a store; default {ORDERS}")
     once.add_argument("--store", choices=STORES, action="append", help="default: all of them")
-    once.add_argument("--every", type=int, default=EVERY, help=f"steps; default {EVERY}")
+    once.add_argument(
+        "--steps", type=int, default=STEPS, help=f"the most of a process; default {STEPS}"
+    )
     once.add_argument("--json", type=Path, metavar="FILE", help="write the outcomes there")
     given = parser.parse_args(arguments)
     orders = given.orders or (QUICK_ORDERS if given.quick else ORDERS)
@@ -52,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with ExitStack() as stack:
             url = _url(stack, store)
             for strategy in STRATEGIES:
-                outcome = play(store, url, strategy, orders=orders, every=given.every)
+                outcome = play(store, url, strategy, orders=orders, steps=given.steps)
                 outcomes.append(outcome)
                 sys.stdout.write(f"{_line(outcome)}\n")
                 sys.stdout.flush()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Replies = dict[str, set[str]]
 
 STRATEGIES = ("plain", "after_commit", "once")
-CALLERS = 8
+CALLERS = 4
 _OK = 200
 _METADATA = sa.MetaData()
 _PAYMENTS = sa.Table(
@@ -92,9 +92,9 @@ def emptied(url: str) -> Iterator[Any]:
 
 
 @contextmanager
-def serving(url: str, strategy: str, every: int) -> Iterator[str]:
+def serving(url: str, strategy: str, steps: int) -> Iterator[str]:
     """The service; where it listens."""
-    command = [sys.executable, "-m", "benchmarks.calls._service", url, strategy, str(every)]
+    command = [sys.executable, "-m", "benchmarks.calls._service", url, strategy, str(steps)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             port = process.stdout.readline().strip() if process.stdout else ""
@@ -103,11 +103,11 @@ def serving(url: str, strategy: str, every: int) -> Iterator[str]:
             process.terminate()
 
 
-def play(store: str, url: str, strategy: str, *, orders: int, every: int) -> Outcome:
+def play(store: str, url: str, strategy: str, *, orders: int, steps: int) -> Outcome:
     """Have *orders* paid, each until its caller got a reply twice."""
     replies: Replies = defaultdict(set)
     failed = Counter[str]()
-    with emptied(url) as paid, serving(url, strategy, every) as base:
+    with emptied(url) as paid, serving(url, strategy, steps) as base:
 
         def ask(client: httpx.Client, order: str) -> None:
             try:

@@ -1,4 +1,4 @@
-"""A payment service that is killed after every so many of its steps, and starts again at once.
+"""A payment service that is killed after so many of its steps, and starts again at once.
 
 A parent listens and forks the process that serves: whoever calls meanwhile waits for the next one.
 A step is a statement before or after it is sent, a commit before it is sent, a connection that goes
@@ -7,12 +7,14 @@ back to its pool, and the beginning of a response.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import signal
 import socket
 import sys
 import uuid
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import pymongo
@@ -26,7 +28,7 @@ from sqlalchemy.orm import Session
 from antipode import calls
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 #: Where replies are that are stored after the commit.
 KEPT = "kept_replies"
@@ -44,14 +46,17 @@ class Payment(BaseModel):
 class Killer:
     """Kills this process after so many steps."""
 
-    def __init__(self, every: int, first: int) -> None:
-        """Begin to count, from what is different in each process."""
-        self._every = every
-        self._steps = itertools.count(first)
+    def __init__(self) -> None:
+        """Do not count yet."""
+        self._left: Iterator[int] = itertools.repeat(1)
+
+    def begin(self, steps: int) -> None:
+        """The last of so many *steps* is the last one of this process."""
+        self._left = iter(range(steps - 1, -1, -1))
 
     def step(self, *_: object) -> None:
         """One more step."""
-        if next(self._steps) % self._every == 0:
+        if next(self._left) == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -140,28 +145,33 @@ def mongodb(url: str, killer: Killer, strategy: str) -> Callable[[str, str], str
     return {"plain": plain, "after_commit": afterwards, "once": only_once}[strategy]
 
 
-def serve(listening: socket.socket, url: str, strategy: str, killer: Killer) -> None:
-    """Serve in this process until it is killed."""
-    if url.startswith("mongodb"):
-        charge = mongodb(url, killer, strategy)
-    else:
-        charge = sql(url, killer, strategy)
+def service(url: str, strategy: str, killer: Killer) -> uvicorn.Server:
+    """What serves, made before it is forked; clients are made after that, when they are used."""
     app = FastAPI()
     calls.instrument_server(app)
 
+    @functools.cache
+    def charging() -> Callable[[str, str], str]:
+        if url.startswith("mongodb"):
+            return mongodb(url, killer, strategy)
+        return sql(url, killer, strategy)
+
     @app.post("/charge")
     def pay(payment: Payment, idempotency_key: Annotated[str, Header()]) -> dict[str, str]:
-        paid = {"payment": charge(idempotency_key, payment.order_id)}
+        paid = {"payment": charging()(idempotency_key, payment.order_id)}
         killer.step()
         return paid
 
     config = uvicorn.Config(app, log_level="critical", access_log=False)
-    uvicorn.Server(config).run(sockets=[listening])
+    config.load()
+    return uvicorn.Server(config)
 
 
 def main() -> None:
     """Serve, one process after the other, until the parent is told to end."""
-    url, strategy, every = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    url, strategy, most = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    killer = Killer()
+    server = service(url, strategy, killer)
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen(128)
@@ -171,15 +181,16 @@ def main() -> None:
             child = os.fork()
             if child == 0:
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
-                # Another step is the last one of each process.
-                serve(listening, url, strategy, Killer(every, 1 + number % (every - 1)))
+                killer.begin(1 + 37 * number % most)  # Each process ends at another step.
+                server.run(sockets=[listening])
                 os._exit(0)
             signal.signal(signal.SIGTERM, lambda *_, child=child: _end(child))
             os.waitpid(child, 0)
 
 
 def _end(child: int) -> None:
-    os.kill(child, signal.SIGKILL)
+    with suppress(ProcessLookupError):
+        os.kill(child, signal.SIGKILL)
     os._exit(0)
 
 
