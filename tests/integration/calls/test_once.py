@@ -26,6 +26,15 @@ class NoCoverError(Exception):
     """The bank says no."""
 
 
+def of(*stores: str) -> pytest.MarkDecorator:
+    """A test of these stores alone: the others bound a duplicate's wait otherwise."""
+    return pytest.mark.parametrize(
+        "database",
+        [pytest.param(each, marks=pytest.mark.store(each)) for each in stores],
+        indirect=True,
+    )
+
+
 def again(function: Callable[..., Any], *args: Any, name: str = "order-1", caller: str = "") -> Any:
     """Call *function* as the call *name*."""
     with calls.call(name, caller=caller):
@@ -164,10 +173,9 @@ def test_a_duplicate_waits_for_the_first_call(database: Database, *, fail: bool)
     assert database.charges() == [5]
 
 
+@of("postgresql", "mariadb")
 def test_a_duplicate_waits_until_its_deadline(database: Database) -> None:
     """Then it is told that the first call goes on, and when to ask again."""
-    if database.store == "mysql":
-        pytest.skip("MySQL waits as long as the connection says: see the next test")
     charge, runs, go_on = held_call(database, fail=False)
 
     @calls.once(database.engine, name="charge", timeout=0.2)
@@ -187,10 +195,9 @@ def test_a_duplicate_waits_until_its_deadline(database: Database) -> None:
     assert caught.value.status == 409
 
 
+@of("mysql", "mariadb")
 def test_a_bound_of_the_connection_holds(database: Database) -> None:
     """Where a connection waits shorter for locks than the call, the duplicate is told then."""
-    if database.store == "postgresql":
-        pytest.skip("PostgreSQL takes the call's own bound")
     charge, runs, go_on = held_call(database, fail=False)
     engine = sa.create_engine(
         database.url(), connect_args={"init_command": "SET SESSION innodb_lock_wait_timeout = 1"}
@@ -377,10 +384,9 @@ def test_a_pool_of_one_connection_is_enough(database: Database) -> None:
     engine.dispose()
 
 
+@of("postgresql")
 def test_a_locks_own_timeout_stays_the_functions(database: Database) -> None:
     """The bound of a duplicate's wait is none of the statements of the function."""
-    if database.store != "postgresql":
-        pytest.skip("MySQL's statements are bounded by their connection; MariaDB's by statement")
 
     @calls.once(database.engine, timeout=2)
     def bound(session: Any) -> Any:
