@@ -51,7 +51,7 @@ public final class Antipode {
 
   /** Opens a block that is a request of its own, and starts from a lineage. */
   public static ScopeBlock scope(Lineage start) {
-    return ScopeBlock.enter(opened(start), Context.current(), Scope::end);
+    return ScopeBlock.enter(Scope.opened(start), Context.current(), Scope::end);
   }
 
   /**
@@ -72,18 +72,9 @@ public final class Antipode {
     if (KillSwitch.isDisabled()) {
       return;
     }
-    Scope scope = opened(Lineage.empty());
+    Scope scope = Scope.opened(Lineage.empty());
     Context around = Context.current();
     scope.storeInContext(around).with(ROOT, new Root(scope, around)).makeCurrent();
-  }
-
-  private static Scope opened(Lineage start) {
-    Scope scope = Scope.startingFrom(start);
-    Observer observer = Observers.dryRun();
-    if (observer != null) {
-      observer.opened(scope, false);
-    }
-    return scope;
   }
 
   /** Discards the current lineage, for all branches of the request; without a scope nothing. */

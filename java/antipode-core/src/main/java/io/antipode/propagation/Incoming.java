@@ -21,9 +21,11 @@ final class Incoming {
    */
   static Lineage lineage(Iterable<String> baggage, boolean sent) {
     List<String> texts = Headers.members(baggage);
-    if (texts.isEmpty()) {
-      return sent ? stripped() : Lineage.empty();
-    }
+    return texts.isEmpty() && sent ? stripped() : lineage(texts);
+  }
+
+  /** Returns the lineage of the texts of members, of which anyone may be the author. */
+  static Lineage lineage(List<String> texts) {
     Lineage[] found =
         texts.stream()
             .distinct()

@@ -110,6 +110,19 @@ public final class Scope implements ImplicitContextKeyed {
     return scope;
   }
 
+  /** Returns an open scope for a request that begins here, or with a message; current nowhere. */
+  public static Scope opened(Lineage start) {
+    return observed(startingFrom(start), false);
+  }
+
+  private static Scope observed(Scope scope, boolean isIncoming) {
+    Observer observer = Observers.dryRun();
+    if (observer != null) {
+      observer.opened(scope, isIncoming);
+    }
+    return scope;
+  }
+
   /**
    * Returns an open scope for a request that came in, and is current nowhere.
    *
@@ -120,11 +133,7 @@ public final class Scope implements ImplicitContextKeyed {
     Scope scope = startingFrom(came);
     scope.came = scope.lineage;
     scope.carrier = carrier;
-    Observer observer = Observers.dryRun();
-    if (observer != null) {
-      observer.opened(scope, true);
-    }
-    return scope;
+    return observed(scope, true);
   }
 
   /**
