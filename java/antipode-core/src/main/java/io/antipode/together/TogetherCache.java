@@ -73,13 +73,7 @@ public final class TogetherCache<K, V> {
 
   private @Nullable V load(K key, Function<? super K, ? extends @Nullable V> load) {
     // Within the map: who removes the key meanwhile removes what is being loaded.
-    Kept<V> made =
-        kept.compute(
-            key,
-            (same, before) -> {
-              @Nullable V value = load.apply(same);
-              return value == null ? null : new Kept<>(value, Scope.ofKeptValue());
-            });
+    Kept<V> made = kept.compute(key, (same, before) -> Keeping.kept(load.apply(same)));
     return made == null ? null : made.value();
   }
 }
