@@ -5,27 +5,17 @@ import io.antipode.lineage.Lineage;
 import io.antipode.lineage.WriteId;
 import io.antipode.runtime.KillSwitch;
 import io.antipode.runtime.Time;
-import java.net.URLDecoder;
-import java.nio.charset.StandardCharsets;
-import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
  * Lineages of notifications of buckets: each is the version that it reports. Nobody is asked. The
- * classes that hold a notification differ between libraries, so their fields are passed.
+ * classes that hold a notification differ between libraries, so their fields are passed, or the
+ * maps that a parser makes.
  */
 public final class S3Events {
-  /** Events of a write that has a version, by how their names begin. */
-  private static final List<String> WRITTEN =
-      List.of(
-          "ObjectCreated:",
-          "ObjectRemoved:DeleteMarkerCreated",
-          "LifecycleExpiration:DeleteMarkerCreated");
-
-  /** Events that change nothing that is read of an object. */
-  private static final List<String> NEITHER =
-      List.of("IntelligentTiering", "LifecycleTransition", "ObjectRestore:", "Replication:");
+  private static final int MOST_SHOWN = 80;
 
   private S3Events() {}
 
@@ -49,22 +39,55 @@ public final class S3Events {
       String bucket,
       String key,
       @Nullable String versionId) {
-    Place place = Place.of(bucket, URLDecoder.decode(key, StandardCharsets.UTF_8), region);
+    Objects.requireNonNull(eventName, "eventName");
+    return lineage(datastore, Notification.sent(region, eventName, bucket, key, versionId));
+  }
+
+  /**
+   * Returns what a notification depends on, as a parser of JSON makes it, or as a handler of AWS
+   * Lambda gets it that takes a map.
+   *
+   * @param datastore the name that every service spells alike, of the bucket's objects
+   * @param event what S3 sends to Lambda, SQS or SNS, with its {@code Records} or one of these; or
+   *     what EventBridge delivers
+   * @return the versions, as of {@link #lineage(String, String, String, String, String, String)};
+   *     empty for the event that S3 sends as a test
+   * @throws IllegalArgumentException if it is no event of S3, or names no object
+   */
+  public static Lineage lineage(String datastore, Map<?, ?> event) {
+    if (!isEvent(event)) {
+      String text = String.valueOf(event);
+      throw new IllegalArgumentException(
+          "it is no event of S3: " + text.substring(0, Math.min(text.length(), MOST_SHOWN)));
+    }
+    Lineage[] found =
+        Notification.in(event).stream()
+            .map(each -> lineage(datastore, each))
+            .toArray(Lineage[]::new);
+    return Lineage.empty().merge(found);
+  }
+
+  /** Returns whether something, as a parser of JSON makes it, is a notification of a bucket. */
+  public static boolean isEvent(@Nullable Object event) {
+    return Notification.isIn(event);
+  }
+
+  private static Lineage lineage(String datastore, Notification told) {
+    Place place = Place.of(told.bucket(), told.key(), String.valueOf(told.region()));
     if (place == null || !place.equals(Place.parse(place.named()))) {
       throw new IllegalArgumentException(
-          "an event of S3 that names no object: " + key + " of " + bucket);
+          "an event of S3 that names no object: " + told.key() + " of " + told.bucket());
     }
-    String name = Objects.requireNonNull(eventName, "eventName");
-    String kind = name.startsWith("s3:") ? name.substring("s3:".length()) : name;
-    if (KillSwitch.isDisabled() || NEITHER.stream().anyMatch(kind::startsWith)) {
+    if (KillSwitch.isDisabled() || told.change() == Notification.Change.NEITHER) {
       return Lineage.empty();
     }
-    if (versionId == null
-        || versionId.isEmpty()
-        || versionId.equals(Place.NO_VERSION)
-        || WRITTEN.stream().noneMatch(kind::startsWith)) {
+    String version = told.version();
+    if (version == null
+        || version.isEmpty()
+        || version.equals(Place.NO_VERSION)
+        || told.change() != Notification.Change.WRITTEN) {
       return Lineage.empty().marked(new Incomplete(datastore, "unsampled"));
     }
-    return Lineage.of(WriteId.ofOpaque(datastore, place.named(), versionId).writtenAt(Time.hour()));
+    return Lineage.of(WriteId.ofOpaque(datastore, place.named(), version).writtenAt(Time.hour()));
   }
 }

@@ -77,12 +77,24 @@ final class Hidden {
    * read where that is not known.
    */
   @Nullable String textOf(Message message) {
+    @Nullable String text = labelOf(message);
+    return text != null || isKnown(message) || Received.isWrapped(message.body()) ? text : UNKNOWN;
+  }
+
+  /** Returns the text of a message or a copy of one; null where nobody here knows of one. */
+  @Nullable String labelOf(Message message) {
     @Nullable String text = Received.textOf(message);
-    if (text != null || Received.isWrapped(message.body())) {
+    if (text != null) {
       return text;
     }
     synchronized (texts) {
-      return texts.containsKey(message.messageId()) ? texts.get(message.messageId()) : UNKNOWN;
+      return texts.get(message.messageId());
+    }
+  }
+
+  private boolean isKnown(Message message) {
+    synchronized (texts) {
+      return texts.containsKey(message.messageId());
     }
   }
 }

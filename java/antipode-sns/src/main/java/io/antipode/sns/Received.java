@@ -40,7 +40,8 @@ final class Received {
     return envelope(body) != null;
   }
 
-  private static @Nullable JsonNode envelope(@Nullable String body) {
+  /** Returns the envelope of SNS, where a body is one. */
+  static @Nullable JsonNode envelope(@Nullable String body) {
     if (body == null || !body.startsWith("{") || !body.contains("\"Notification\"")) {
       return null;
     }
@@ -68,7 +69,8 @@ final class Received {
     return text == null ? "" : text;
   }
 
-  private static @Nullable String text(JsonNode node, String field) {
+  /** Returns a field that is a text; null without one. */
+  static @Nullable String text(JsonNode node, String field) {
     return node.isObject()
         ? node.field(field).filter(JsonNode::isString).map(JsonNode::asString).orElse(null)
         : null;

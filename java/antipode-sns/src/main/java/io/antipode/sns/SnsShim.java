@@ -1,6 +1,7 @@
 package io.antipode.sns;
 
 import io.antipode.Antipode;
+import io.antipode.ConfigurationException;
 import io.antipode.aws.AwsCall;
 import io.antipode.aws.AwsShim;
 import io.antipode.barrier.Endpoint;
@@ -10,10 +11,12 @@ import io.antipode.lineage.Lineage;
 import io.antipode.request.Recording;
 import io.antipode.request.ScopeBlock;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import software.amazon.awssdk.core.SdkRequest;
 import software.amazon.awssdk.services.sns.SnsAsyncClient;
@@ -36,9 +39,11 @@ public final class SnsShim extends AwsShim {
   private static final Hidden HIDDEN = new Hidden();
 
   private final Publications publications;
+  private final @Nullable String events;
 
   private SnsShim(Builder builder) {
     super(builder, "sns");
+    this.events = builder.events;
     this.publications = new Publications(datastore());
   }
 
@@ -53,8 +58,25 @@ public final class SnsShim extends AwsShim {
 
   /** Describes a shim. */
   public static final class Builder extends ShimBuilder<Builder, SnsShim> {
+    private @Nullable String events;
+
     private Builder(String datastore) {
       super(datastore);
+    }
+
+    /**
+     * Names the datastore of the buckets whose events come as messages. Without it, it is the one
+     * of S3 that has a shim in this process; with several, such a message is incomplete.
+     *
+     * @throws ConfigurationException if antipode-s3, which reads them, is not on the class path
+     */
+    public Builder events(String datastore) {
+      if (!BucketEvents.canRead()) {
+        throw new ConfigurationException(
+            "events of S3 need antipode-s3, which is not on the class path");
+      }
+      this.events = Objects.requireNonNull(datastore, "datastore");
+      return this;
     }
 
     @Override
@@ -167,7 +189,8 @@ public final class SnsShim extends AwsShim {
    * Opens the scope of one message that an instrumented client received, raw or in the envelope of
    * SNS. It holds what the message depends on, and joins no scope that is open already; a barrier
    * in it waits for that. A message without a lineage starts an empty one; one that cannot be read,
-   * or that no client here received, an incomplete one.
+   * or that no client here received, an incomplete one. An event of S3 has no lineage: its scope
+   * has the version of the object that it reports ({@link Builder#events}).
    */
   public ScopeBlock message(Message message) {
     return messages(List.of(message));
@@ -179,35 +202,49 @@ public final class SnsShim extends AwsShim {
    * @param messages of which each has a part in what is done
    */
   public ScopeBlock messages(Collection<Message> messages) {
-    List<@Nullable String> texts = new ArrayList<>();
-    for (Message each : messages) {
-      texts.add(HIDDEN.textOf(each));
-    }
-    return opened(texts);
+    return opened(messages.stream().map(this::lineage));
   }
 
   /**
-   * Opens the scope of an event of AWS Lambda, of SNS or SQS: of all its records together.
+   * Opens the scope of an event of AWS Lambda: of all its records together. For events of SNS, of
+   * SQS, and of S3, direct, by EventBridge or in a message of these.
    *
    * @param event as a handler that takes a map gets it
    */
   public ScopeBlock event(Map<String, ?> event) {
-    List<@Nullable String> texts = new ArrayList<>();
-    if (event.get("Records") instanceof Collection<?> records) {
-      for (Object each : records) {
-        texts.add(each instanceof Map<?, ?> held ? Received.textOf(held) : null);
-      }
+    @Nullable Object records = event.get("Records");
+    if (records instanceof Collection<?> several) {
+      return opened(
+          several.stream().map(each -> each instanceof Map<?, ?> map ? lineage(map) : null));
     }
-    return opened(texts);
+    boolean isItself = records == null && BucketEvents.in(event) != null;
+    return opened(isItself ? Stream.of(event).map(this::lineage) : Stream.of());
   }
 
-  private ScopeBlock opened(List<@Nullable String> texts) {
-    Lineage lineage = Lineage.empty();
-    for (@Nullable String text : texts) {
-      lineage = lineage.merge(Received.lineage(text, datastore()));
-    }
-    ScopeBlock block = Antipode.scope(lineage);
-    if (texts.contains(null)) {
+  /** Returns what a message depends on, by its label or as an event; null for neither. */
+  private @Nullable Lineage lineage(Message message) {
+    @Nullable Map<?, ?> event =
+        HIDDEN.labelOf(message) == null ? BucketEvents.in(message.body()) : null;
+    return event == null
+        ? lineageOf(HIDDEN.textOf(message))
+        : BucketEvents.lineage(event, datastore(), events);
+  }
+
+  private @Nullable Lineage lineage(Map<?, ?> record) {
+    @Nullable String text = Received.textOf(record);
+    @Nullable Map<?, ?> event = text == null ? BucketEvents.in(record) : null;
+    return event == null ? lineageOf(text) : BucketEvents.lineage(event, datastore(), events);
+  }
+
+  private @Nullable Lineage lineageOf(@Nullable String text) {
+    return text == null ? null : Received.lineage(text, datastore());
+  }
+
+  private ScopeBlock opened(Stream<@Nullable Lineage> found) {
+    List<@Nullable Lineage> all = found.collect(Collectors.toList());
+    Lineage[] known = all.stream().filter(Objects::nonNull).toArray(Lineage[]::new);
+    ScopeBlock block = Antipode.scope(Lineage.empty().merge(known));
+    if (known.length < all.size()) {
       Recording.recordUnlabelled(block.scope(), datastore());
     }
     return block;
