@@ -23,7 +23,10 @@ from ._errors import (
 from ._once import once
 
 if TYPE_CHECKING:
+    from ._celery import instrument_celery, uninstrument_celery
+    from ._clients import instrument_client, uninstrument_client
     from ._known import KnownCall, known, sweep
+    from ._servers import instrument_server
     from ._table import create_table, table
 
 __all__ = [
@@ -41,11 +44,16 @@ __all__ = [
     "call",
     "create_table",
     "current",
+    "instrument_celery",
+    "instrument_client",
+    "instrument_server",
     "known",
     "named",
     "once",
     "sweep",
     "table",
+    "uninstrument_celery",
+    "uninstrument_client",
 ]
 
 
@@ -53,18 +61,23 @@ def __dir__() -> list[str]:
     return __all__
 
 
-#: What needs SQLAlchemy, and where it is.
+#: What needs a library, or not each process, and where it is.
 _LATER = {
     "KnownCall": "_known",
     "create_table": "_table",
+    "instrument_celery": "_celery",
+    "instrument_client": "_clients",
+    "instrument_server": "_servers",
     "known": "_known",
     "sweep": "_known",
     "table": "_table",
+    "uninstrument_celery": "_celery",
+    "uninstrument_client": "_clients",
 }
 
 
 def __getattr__(name: str) -> object:
-    """Load what needs SQLAlchemy when it is used."""
+    """Load a part when it is used."""
     if name in _LATER:
         return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
     msg = f"module {__name__!r} has no attribute {name!r}"

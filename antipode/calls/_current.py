@@ -72,6 +72,7 @@ class Call:
         what = (callee, method, digest)
         own = _explicit.get()
         with self._lock:
+            number = 0
             if own is None:
                 number = self._answered.get(what, 0) + 1
                 name = _names.nested((self.caller, self.name), what, number)
@@ -84,33 +85,44 @@ class Call:
                 )
                 raise EqualCalls(msg)
             self._flying.add(name)
-        return Nested(self, what, name)
+        return Nested(self, what, name, number)
 
     def ended(self, nested: Nested, *, answered: bool) -> None:
         """The nested call is not under way any more."""
         with self._lock:
             self._flying.discard(nested.name)
-            if answered:
-                self._answered[nested.what] = self._answered.get(nested.what, 0) + 1
+            if answered and nested.number:
+                self._answered[nested.what] = nested.number
+
+    def lost(self, nested: Nested) -> None:
+        """The reply of the nested call, of which a part was there, did not come to its end."""
+        with self._lock:
+            if nested.number and self._answered.get(nested.what) == nested.number:
+                self._answered[nested.what] = nested.number - 1
 
 
 class Nested:
     """A call that a handler makes, from before it is sent until it is answered or given up."""
 
-    __slots__ = ("_call", "_over", "name", "what")
+    __slots__ = ("_call", "_over", "name", "number", "what")
 
-    def __init__(self, call: Call, what: What, name: str) -> None:
-        """It is under way."""
+    def __init__(self, call: Call, what: What, name: str, number: int) -> None:
+        """It is under way, as the *number*th of equal ones; 0 where it has a name of its own."""
         self._call = call
         self._over = False
         self.what = what
         self.name = name
+        self.number = number
 
     def ended(self, *, answered: bool) -> None:
         """It is over, with a reply or without one. Only the first call counts."""
         if not self._over:
             self._over = True
             self._call.ended(self, answered=answered)
+
+    def lost(self) -> None:
+        """Reading its reply failed: the next equal call is this one, repeated."""
+        self._call.lost(self)
 
 
 class call:  # noqa: N801 - called as the function that it is to its users
@@ -175,3 +187,8 @@ class named:  # noqa: N801 - as above
 def current() -> Call | None:
     """The call that is being handled here; None outside of one."""
     return _current.get()
+
+
+def has_name() -> bool:
+    """Whether nested calls get a name here, from a block of :class:`named`."""
+    return _explicit.get() is not None

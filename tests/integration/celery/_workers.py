@@ -101,9 +101,13 @@ def worker(
     order: str = "antipode",
     arguments: tuple[str, ...] = (),
     environment: dict[str, str] | None = None,
+    module: str = tasks.__name__,
 ) -> Iterator[Worker]:
-    """A worker with its pool, ready, which is told to stop at the end."""
-    command = [sys.executable, "-m", "celery", "-A", "tests.integration.celery._app", "worker"]
+    """A worker with its pool, ready, which is told to stop at the end.
+
+    *module* has the tasks, in the application of the tests.
+    """
+    command = [sys.executable, "-m", "celery", "-A", module, "worker"]
     command += ["-P", pool, "-c", str(concurrency), "-l", "info", "--without-gossip"]
     command += ["--without-mingle", "--without-heartbeat", "-n", f"{pool}@test", *arguments]
     surroundings = {
