@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet
 
 from antipode import ConfigurationError
-from antipode.shim import count, log_once, switchable
+from antipode.shim import log_once, switchable
 
 from . import _names
 from ._current import call, current, has_name
@@ -54,6 +54,7 @@ def instrument_celery(app: AppT) -> AppT:
         ConfigurationError: it is none.
 
     Publishing raises:
+        BadName: the caller gave a header that is no name.
         EqualCalls: an equal task is being published by another thread of the handler.
         CallError: the arguments cannot be told by JSON, and the caller gave no name
             (:class:`named`).
@@ -111,7 +112,11 @@ def _sending(original: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:
         held = current()
         headers = options.get("headers") or {}
-        if held is None or _names.HEADER in headers or _is_retry(options):
+        if _is_retry(options):
+            return original(name, args, kwargs, *more, **options)
+        if (given := headers.get(_names.HEADER)) is not None:
+            _names.decode(str(given))
+        if held is None or given is not None:
             return original(name, args, kwargs, *more, **options)
         nested = held.begin(_CALLEE, name, _digest(name, args, kwargs))
         options["headers"] = {**headers, _names.HEADER: nested.name}
@@ -177,14 +182,16 @@ def _after_run(task: Any, **_: object) -> None:
 
 
 def _block(request: Any) -> call:
-    """In what a task runs: always something, since a receiver cannot refuse it."""
+    """In what a task runs: by its id where a stranger's header is no name.
+
+    Celery's signals let nobody refuse a task, and its id is the same for each delivery.
+    """
     header = getattr(request, _names.HEADER, None) or (request.headers or {}).get(_names.HEADER)
     if header is not None:
         try:
             return call(_names.decode(str(header)))
         except BadName as error:
-            count("call_bad_name", _CALLEE)
-            log_once("call_bad_name", _CALLEE, "", "a task runs by its id: %s", error)
+            log_once("call_name", _CALLEE, "", "a task runs by its id: %s", error)
     try:
         return call(_names.of_message(request.id))
     except BadName:

@@ -87,6 +87,7 @@ def test_what_replaces_a_task_is_another_call(one: Worker) -> None:
 
 
 def test_a_message_with_a_bad_name_runs_by_its_id(one: Worker) -> None:
-    """A receiver of Celery's signals cannot refuse it, and its id does as well."""
+    """Of a publisher without the library: nobody can refuse a task, and its id does as well."""
+    calls.uninstrument_celery(tasks.app)
     found = tasks.show.apply_async([5], headers={"antipode-call": "x" * 10_000})
     assert one.wait("show-5")[0]["name"] == f"message:{found.id}"

@@ -8,7 +8,6 @@ import pytest
 from celery import signals
 
 from antipode import ConfigurationError, calls
-from antipode.telemetry import Metric, metrics
 from tests.integration.calls import _tasks as tasks
 from tests.integration.celery._workers import publishing
 
@@ -126,8 +125,13 @@ def test_instrumenting_is_idempotent_and_undoable(sent: list[dict[str, Any]]) ->
         calls.instrument_celery(object())
 
 
-def test_a_bad_name_is_counted() -> None:
-    """Where a task has one, somebody can see it."""
-    before = metrics().get(Metric("call_bad_name", "celery"), 0)
-    tasks.show.apply([1], headers={"antipode-call": "a b"})
-    assert metrics()[Metric("call_bad_name", "celery")] == before + 1
+def test_a_bad_name_is_refused(
+    sent: list[dict[str, Any]], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Before it is published; a task that comes with one runs by its id, which is logged."""
+    with pytest.raises(calls.BadName):
+        tasks.show.apply_async([1], headers={"antipode-call": "x" * 10_000})
+    assert not sent
+    ran = tasks.show.apply([1], headers={"antipode-call": "a b"})
+    assert ran.get() == f"message:{ran.id}"
+    assert "runs by its id" in caplog.text
