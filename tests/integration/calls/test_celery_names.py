@@ -9,10 +9,12 @@ from celery import signals
 
 from antipode import ConfigurationError, calls
 from tests.integration.calls import _tasks as tasks
+from tests.integration.celery import _app
 from tests.integration.celery._workers import publishing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 
 @pytest.fixture
@@ -29,8 +31,9 @@ def sent() -> Iterator[list[dict[str, Any]]]:
 
 
 @pytest.fixture(autouse=True)
-def _instrumented() -> Iterator[None]:
-    """Messages have names, and go nowhere."""
+def _instrumented(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Messages have names, and go nowhere; what tasks note goes there too."""
+    monkeypatch.setattr(_app, "FOLDER", tmp_path)
     with publishing("memory://"):
         calls.instrument_celery(tasks.app)
         yield
