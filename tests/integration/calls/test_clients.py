@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib
 import io
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +16,21 @@ import urllib3
 
 import antipode
 from antipode import ConfigurationError, calls
+from antipode.integrations import aiohttp as aiohttp_lineages
+from antipode.integrations import httpx as httpx_lineages
+from antipode.integrations import requests as requests_lineages
 from tests.integration.calls._callee import CLIENTS, CUT, Callee, Client, callee
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
 ASYNC = ["httpx-async", "aiohttp"]
+#: What carries lineages, by library.
+LINEAGES = {
+    "aiohttp": aiohttp_lineages,
+    "httpx": httpx_lineages,
+    "requests": requests_lineages,
+}
 #: What a client raises where a response does not come to its end.
 LOST = (httpx.TransportError, requests.RequestException, aiohttp.ClientError)
 
@@ -281,7 +289,7 @@ async def test_lineages_travel_by_the_same_client(
     library: str, service: Callee, first: str
 ) -> None:
     """In either order of the instrumentations, and each can be undone alone."""
-    module = importlib.import_module(f"antipode.integrations.{library.partition('-')[0]}")
+    module: Any = LINEAGES[library.partition("-")[0]]
     came = antipode.Lineage([antipode.WriteId("posts", "post:1", 7, written_hour=490_000)])
     async with Client(library, service) as made:
         instruments = [calls.instrument_client, module.instrument_client]
