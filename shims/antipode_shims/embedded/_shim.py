@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from antipode import ConfigurationError, Lineage, Status, WriteId, current
+from antipode import ConfigurationError, Lineage, Status, WriteId, current, serialize
 from antipode.shim import (
     SYSTEM_CLOCK,
     Endpoint,
@@ -15,7 +15,6 @@ from antipode.shim import (
     Shim,
     StaleRead,
     Unreachable,
-    config,
     floor,
     mark_incomplete,
     record_read,
@@ -44,6 +43,8 @@ if TYPE_CHECKING:
 
 #: How often a pause asks whether the file changed: a few microseconds' work each time.
 _PUSH_LEAST_S, _PUSH_MOST_S = 0.0005, 0.001
+#: What is not stored: a value without a lineage has this one.
+_EMPTY = serialize(Lineage())
 _NOT_SEEDED = "this replica was never seeded: is its replicator running?"
 
 
@@ -137,9 +138,10 @@ class EmbeddedShim(Shim):
         self, key: str, value: bytes | None, lineage: Lineage | None, fulfils: Promise | None
     ) -> Lineage:
         stored = current() if lineage is None else lineage
-        # A recorder of histories puts a note into the text.
-        unwanted = stored.empty and config().history_dir is None
-        text = None if unwanted else stored_text(stored)
+        # A recorder of histories puts a note into the text, and who has branches their number.
+        text: str | None = stored_text(stored)
+        if text == _EMPTY:
+            text = None
         in_doubt = False
 
         def committing() -> None:

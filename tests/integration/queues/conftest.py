@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.integration.postgresql.conftest import clients
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+__all__ = ["clients"]
 
 
 @pytest.fixture(autouse=True)

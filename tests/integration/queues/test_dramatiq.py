@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import antipode
-from antipode import Lineage, WriteId
+from antipode import Lineage
 from antipode._setup import targets
 from antipode.integrations import dramatiq as antipode_dramatiq
 from antipode.shim import scope_in
+from antipode_shims import embedded
+from antipode_shims.embedded import EmbeddedTopology
 from antipode_testing import wait_until
 from tests._lines import records_in
 from tests.integration.mysql._clients import NOTES, Sql, run
+from tests.integration.queues._jobs import own, post, read
 
 dramatiq: Any = pytest.importorskip("dramatiq")
 
@@ -25,20 +28,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow  # Each starts a worker, and ends it.
 
 TIMEOUT_S = 60.0
-HOUR = 498_669
 BROKERS = [
     pytest.param(name, marks=pytest.mark.store(name), id=name) for name in ("redis", "rabbitmq")
 ]
-
-
-def post(number: int) -> WriteId:
-    """A write that some request made."""
-    return WriteId("posts", f"p{number}", 1, HOUR)
-
-
-def own(number: int) -> WriteId:
-    """A write that the actor of that number makes."""
-    return WriteId("mine", f"a{number}", 1, HOUR)
 
 
 class Bench:
@@ -260,6 +252,27 @@ def test_setup_covers_it(bench: Bench) -> None:
     finally:
         antipode.teardown()
     assert not antipode_dramatiq.is_instrumented()
+
+
+@pytest.mark.parametrize("waits", [False, True], ids=["stale", "barrier"])
+def test_an_actor_reads_at_a_late_replica(bench: Bench, *, waits: bool) -> None:
+    """A barrier in it waits for what was written by who sent its message."""
+    found: list[bytes | None] = []
+    with EmbeddedTopology(lag_ms=500 if waits else 60_000) as topology:
+
+        def look(key: str) -> None:
+            found.append(read(topology.replica, key, waits=waits))
+
+        actor = dramatiq.actor(look, broker=bench.broker, queue_name="antipode")
+        bench.work()
+        writer = embedded.shim("posts", topology.primary, reads_from="primary")
+        for number in range(3 if waits else 1):
+            with antipode.scope():
+                writer.write(f"k{number}", b"there")
+                actor.send(f"k{number}")
+        wanted = [b"there"] * 3 if waits else [None]
+        wait_until(lambda: len(found) == len(wanted), what="the actors", timeout_s=TIMEOUT_S)
+    assert found == wanted
 
 
 def test_a_message_in_an_open_transaction_is_told(bench: Bench, sql: Sql, tmp_path: Path) -> None:

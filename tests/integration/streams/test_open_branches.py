@@ -16,13 +16,14 @@ from antipode._runtime import metrics as _metrics
 from antipode.integrations import asyncio as antipode_asyncio
 from antipode.integrations import threads
 from antipode.telemetry import Metric, metrics
-from antipode_shims import embedded, sns
+from antipode_shims import embedded, redis, sns
 from antipode_shims.embedded import EmbeddedTopology
+from tests.integration.redis._clients import client
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode_testing import SNSTopology
+    from antipode_testing import RedisTopology, SNSTopology
 
 COUNT = Metric("open_branches", "")
 POST = WriteId("elsewhere", "p1", 1, 498_669)
@@ -114,6 +115,24 @@ def test_a_stored_lineage_says_how_many_run(running: threading.Thread) -> None:
         for key, expected in (("a", 0), ("b", 1)):
             with antipode.scope():
                 assert store.read(key)[1].open_branches == expected
+
+
+@pytest.mark.store("redis")
+def test_a_companion_in_redis_says_how_many_run(
+    running: threading.Thread, antipode_redis: RedisTopology
+) -> None:
+    """As a lineage that a shim stores itself."""
+    with client(antipode_redis.primary) as one:
+        redis.instrument_client(one, datastore="cache", lineage="beside", keys=["branches:*"])
+        with antipode.scope(Lineage([POST])):
+            one.set("branches:a", "1")
+            running.start()
+            one.set("branches:b", "1")
+        for key, expected in (("branches:a", 0), ("branches:b", 1)):
+            with antipode.scope():
+                one.get(key)
+                assert antipode.current().open_branches == expected
+        redis.uninstrument_client(one)
 
 
 @pytest.mark.slow
