@@ -55,7 +55,7 @@ _NAME_IT = "name what the server serves: antipode doctor --app package.module:NA
 _SAME_WAY = "run doctor as the service is run: opentelemetry-instrument antipode doctor ..."
 _CELERY = "antipode.integrations.celery.instrument()"
 #: Our modules for queues, with a module of each that is loaded with it.
-_QUEUES = {"dramatiq": "dramatiq.broker", "rq": "rq.job"}
+_QUEUES = {"dramatiq": "dramatiq.broker", "rq": "rq.job", "huey": "huey.api"}
 #: Our modules for data loaders, and the modules that have these.
 _LOADERS = {"aiodataloader": "aiodataloader", "strawberry": "strawberry.dataloader"}
 

@@ -37,6 +37,7 @@ EXTRAS = (
     "celery",
     "dramatiq",
     "rq",
+    "huey",
     "aiocache",
     "aiodataloader",
     "strawberry",

@@ -42,8 +42,8 @@ def setup(*, datastores: Datastores | None = None, skip: Iterable[str] = ()) -> 
     """Cover this process: propagation, and everything that is installed and integrated.
 
     That is every application of FastAPI, Starlette, Flask, Django and aiohttp's server; every
-    server and channel of gRPC; every Celery application, broker of Dramatiq and queue of RQ;
-    every data loader of aiodataloader and Strawberry, and cached function of aiocache; every
+    server and channel of gRPC; every Celery application, broker of Dramatiq and queue of RQ and
+    huey; every data loader of aiodataloader and Strawberry, and cached function of aiocache; every
     client of httpx, requests and aiohttp; threads, process pools and event loops. Nothing is
     imported for it: what is imported later is covered then, and what was made before is covered,
     too. It does what
@@ -65,10 +65,11 @@ def setup(*, datastores: Datastores | None = None, skip: Iterable[str] = ()) -> 
     Args:
         datastores: as ``configure(datastores=...)``, which this call is then; None: as set.
         skip: what to leave alone, of ``starlette`` (or ``fastapi``), ``flask``, ``django``,
-            ``aiohttp-server``, ``grpc``, ``celery``, ``dramatiq``, ``rq``, ``aiocache``,
-            ``aiodataloader``, ``strawberry``, ``aiohttp-client``, ``httpx``, ``requests``,
-            ``threads``, ``processes``, ``asyncio``, ``redis``, ``mysql``, ``mongodb``,
-            ``postgresql``, ``rabbitmq``, ``activemq``, ``dynamodb``, ``s3``, ``sns``.
+            ``aiohttp-server``, ``grpc``, ``celery``, ``dramatiq``, ``rq``, ``huey``,
+            ``aiocache``, ``aiodataloader``, ``strawberry``, ``aiohttp-client``, ``httpx``,
+            ``requests``, ``threads``, ``processes``, ``asyncio``, ``redis``, ``mysql``,
+            ``mongodb``, ``postgresql``, ``rabbitmq``, ``activemq``, ``dynamodb``, ``s3``,
+            ``sns``.
 
     Raises:
         ConfigurationError: *skip* has another name, or a setting is malformed.

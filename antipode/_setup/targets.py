@@ -60,6 +60,7 @@ TARGETS = (
     Target("celery", "celery", "celery", "celery"),
     Target("dramatiq", "dramatiq", "dramatiq", "dramatiq"),
     Target("rq", "rq", "rq", "rq"),
+    Target("huey", "huey", "huey", "huey"),
     Target("aiocache", "aiocache", "aiocache.decorators", "aiocache"),
     Target("aiodataloader", "aiodataloader", "aiodataloader", "aiodataloader"),
     Target("strawberry", "strawberry", "strawberry.dataloader", "strawberry"),
@@ -94,7 +95,7 @@ NAMES = tuple(dict.fromkeys(target.name for target in (*TARGETS, *STORES)))
 #: What carries requests or writes and is not covered, by the package that is imported.
 UNCOVERED = {
     **{name: name for name in ("bottle", "falcon", "litestar", "pyramid", "quart", "sanic")},
-    **{name: name for name in ("tornado", "arq", "cashews", "huey", "urllib3")},
+    **{name: name for name in ("tornado", "arq", "cashews", "urllib3")},
     **{name: name for name in ("aiokafka", "faststream", "taskiq")},
     "confluent_kafka": "confluent-kafka",
     "kafka": "kafka-python",

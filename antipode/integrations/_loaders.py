@@ -12,11 +12,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, ref
 
-from antipode import ConfigurationError, Lineage
+from antipode import Lineage
 from antipode._request.context import scope_in
 from antipode._request.shared_work import Caller, SharedWork, gained_by, lineage_of_value
 
-from ._method import Method
+from ._method import Method, not_installed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -251,8 +251,7 @@ class Integration:
         try:
             module = import_module(self._module)
         except ImportError as error:
-            text = f"{self._library} is not installed: pip install 'antipode-xcy[{self._extra}]'"
-            raise ConfigurationError(text) from error
+            raise not_installed(self._library, self._extra) from error
         if self._loaders is None:
             self._loaders = self._make(module)
         self._loaders.instrument(tenant)

@@ -1,4 +1,4 @@
-"""One method of a class, wrapped while an instrumentation is on."""
+"""Methods of classes, wrapped while an instrumentation is on."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import threading
 from inspect import getattr_static
 from typing import TYPE_CHECKING, Any
 
+from antipode import ConfigurationError
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     #: Called with the method as it is without us, bound, its object and its arguments.
     Around = Callable[[Callable[..., Any], Any, tuple[Any, ...], dict[str, Any]], Any]
@@ -25,9 +27,18 @@ class Method:
     through.
     """
 
-    def __init__(self, owner: type, name: str, around: Around) -> None:
-        """Nothing changes yet."""
+    def __init__(self, owner: type, name: str, around: Around, *, stays: bool = False) -> None:
+        """Nothing changes yet.
+
+        Args:
+            owner: the class.
+            name: the method's.
+            around: what calls go through.
+            stays: whether it stays wrapped where its library is instrumented no longer: it ends
+                what began before.
+        """
         self.owner = owner
+        self.stays = stays
         self._name = name
         self._around = around
         self._wrapper: Callable[..., Any] | None = None
@@ -80,3 +91,48 @@ class Method:
             return self._around(call, instance, args, kwargs)
 
         return wrapper
+
+
+class Methods:
+    """The methods of one library that an integration wraps, looked for when it is first used."""
+
+    def __init__(self, library: str, extra: str, find: Callable[[], Iterable[Method]]) -> None:
+        """Nothing is imported yet.
+
+        Args:
+            library: its name for people.
+            extra: the pip extra.
+            find: imports the library, and returns the methods.
+        """
+        self._library, self._extra, self._find = library, extra, find
+        self._methods: list[Method] = []
+
+    @property
+    def active(self) -> bool:
+        """Whether calls go through what the integration has for them."""
+        return any(each.active for each in self._methods if not each.stays)
+
+    def wrap(self) -> None:
+        """Wrap all of them. Idempotent.
+
+        Raises:
+            ConfigurationError: the library is not installed.
+        """
+        if not self._methods:
+            try:
+                self._methods = list(self._find())
+            except ImportError as error:
+                raise not_installed(self._library, self._extra) from error
+        for each in self._methods:
+            each.wrap()
+
+    def unwrap(self) -> None:
+        """Restore all but those that stay. Idempotent."""
+        for each in self._methods:
+            if not each.stays:
+                each.unwrap()
+
+
+def not_installed(library: str, extra: str) -> ConfigurationError:
+    """The error that says how to install *library*, named for people."""
+    return ConfigurationError(f"{library} is not installed: pip install 'antipode-xcy[{extra}]'")

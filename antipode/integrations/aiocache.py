@@ -11,13 +11,13 @@ from contextvars import ContextVar
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from antipode import ConfigurationError, Lineage
+from antipode import Lineage
 from antipode._request.context import scope_in
 from antipode._request.shared_work import Caller, SharedWork, gained_by
 from antipode._runtime.switch import switchable
 from antipode.shim import record_read, stored_lineage, stored_text
 
-from ._method import Method
+from ._method import Method, Methods
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +28,6 @@ __all__ = ["instrument", "uninstrument"]
 _BESIDE = "-antipode"
 #: What a lineage that cannot be read is marked as missing.
 _SUBJECT = "aiocache"
-_methods: list[Method] = []
 
 
 def __dir__() -> list[str]:
@@ -59,32 +58,29 @@ def instrument() -> None:
     Raises:
         ConfigurationError: aiocache is not installed.
     """
-    try:
-        decorators: Any = import_module("aiocache.decorators")
-        memory: Any = import_module("aiocache.backends.memory")
-    except ImportError as error:
-        text = "aiocache is not installed: pip install 'antipode-xcy[aiocache]'"
-        raise ConfigurationError(text) from error
-    if not _methods:
-        kinds = (decorators.cached, decorators.cached_stampede)
-        _methods.extend(Method(kind, "decorator", _decorator) for kind in kinds)
-        _methods.append(Method(decorators.cached, "get_cache_key", _get_cache_key))
-        for backend in (memory.SimpleMemoryBackend, *_redis()):
-            _methods.append(Method(backend, "_get", _get))
-            _methods.append(Method(backend, "_set", _set))
-    for method in _methods:
-        method.wrap()
+    _methods.wrap()
 
 
 def uninstrument() -> None:
     """Undo :func:`instrument`. Idempotent; lineages that are kept stay until they expire."""
-    for method in _methods:
-        method.unwrap()
+    _methods.unwrap()
 
 
 def is_instrumented() -> bool:
     """Whether :func:`instrument` is in force."""
-    return bool(_methods) and _methods[0].active
+    return _methods.active
+
+
+def _found() -> list[Method]:
+    """The methods of aiocache through which what decorated functions cache goes."""
+    decorators: Any = import_module("aiocache.decorators")
+    memory: Any = import_module("aiocache.backends.memory")
+    kinds = (decorators.cached, decorators.cached_stampede)
+    found = [Method(kind, "decorator", _decorator) for kind in kinds]
+    found.append(Method(decorators.cached, "get_cache_key", _get_cache_key))
+    for backend in (memory.SimpleMemoryBackend, *_redis()):
+        found += [Method(backend, "_get", _get), Method(backend, "_set", _set)]
+    return found
 
 
 def _redis() -> list[Any]:
@@ -167,3 +163,6 @@ async def _set(
         return await backend._multi_set(pairs, *others, **kwargs)  # noqa: SLF001 - as above
     finally:
         _current.reset(token)
+
+
+_methods = Methods("aiocache", "aiocache", _found)

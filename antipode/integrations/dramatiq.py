@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry import baggage
 
-from antipode import ConfigurationError
 from antipode._request.background import outside
 from antipode._request.context import scope_in
 from antipode._runtime import observers
@@ -22,7 +21,7 @@ from antipode._runtime.switch import switchable
 from antipode.propagation import BAGGAGE, MEMBER, members, with_member, without_member
 
 from ._incoming import Incoming
-from ._method import Method
+from ._method import Method, Methods
 
 if TYPE_CHECKING:
     from collections.abc import Callable, MutableMapping
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["instrument", "uninstrument"]
 
 _PROCESS, _SKIP, _ENQUEUE = "process_message", "skip_message", "enqueue"
-_methods: list[Method] = []
 
 
 def __dir__() -> list[str]:
@@ -46,28 +44,27 @@ def instrument() -> None:
     Raises:
         ConfigurationError: Dramatiq is not installed.
     """
-    try:
-        from dramatiq.broker import Broker
-    except ImportError as error:
-        text = "Dramatiq is not installed: pip install 'antipode-xcy[dramatiq]'"
-        raise ConfigurationError(text) from error
-    if not _methods:
-        _methods.extend(
-            [Method(Broker, "emit_before", _before), Method(Broker, "emit_after", _after)]
-        )
-    for method in _methods:
-        method.wrap()
+    _methods.wrap()
 
 
 def uninstrument() -> None:
     """Undo :func:`instrument`. Idempotent; messages that are processed now end in their scopes."""
-    for method in _methods[:1]:
-        method.unwrap()
+    _methods.unwrap()
 
 
 def is_instrumented() -> bool:
     """Whether :func:`instrument` is in force."""
-    return any(method.active for method in _methods[:1])
+    return _methods.active
+
+
+def _found() -> list[Method]:
+    """The methods of Dramatiq through which every message goes."""
+    from dramatiq.broker import Broker
+
+    return [
+        Method(Broker, "emit_before", _before),
+        Method(Broker, "emit_after", _after, stays=True),
+    ]
 
 
 class _Processed:
@@ -160,3 +157,6 @@ def _code_of(broker: Any, message: Any) -> CodeType | None:
 def _named(message: Any) -> str:
     """What a dry run calls the actor of a message."""
     return f"the task {message.actor_name}"
+
+
+_methods = Methods("Dramatiq", "dramatiq", _found)

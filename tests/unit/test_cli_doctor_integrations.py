@@ -109,7 +109,9 @@ def test_grpc_that_was_imported_and_not_called(load: Callable[..., None]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("name", "module"), [("dramatiq", "dramatiq.broker"), ("rq", "rq.job")], ids=["dramatiq", "rq"]
+    ("name", "module"),
+    [("dramatiq", "dramatiq.broker"), ("rq", "rq.job"), ("huey", "huey.api")],
+    ids=["dramatiq", "rq", "huey"],
 )
 def test_queues_that_nothing_instruments(name: str, module: str) -> None:
     """Where one is loaded its messages carry lineages, or that is a problem with its remedy."""

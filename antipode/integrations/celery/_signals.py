@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from antipode import ConfigurationError
+from antipode.integrations._method import not_installed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,8 +21,7 @@ def signals() -> Any:
     try:
         from celery import signals as found
     except ImportError as error:
-        text = "Celery is not installed: pip install 'antipode-xcy[celery]'"
-        raise ConfigurationError(text) from error
+        raise not_installed("Celery", "celery") from error
     return found
 
 

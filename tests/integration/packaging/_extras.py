@@ -178,7 +178,7 @@ class Extras:
     @pytest.mark.parametrize(
         "extra",
         [
-            *("requests", "httpx", "aiohttp", "grpc", "celery", "dramatiq", "aiocache"),
+            *("requests", "httpx", "aiohttp", "grpc", "celery", "dramatiq", "huey", "aiocache"),
             *("aiodataloader", "strawberry", "session"),
         ],
     )

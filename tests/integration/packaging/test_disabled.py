@@ -50,6 +50,7 @@ def patched() -> list[object]:
     import dramatiq.broker
     import grpc
     import httpx
+    import huey.api
     import requests.adapters
     import rq.job
     import strawberry.dataloader
@@ -62,6 +63,7 @@ def patched() -> list[object]:
         len(celery.signals.before_task_publish.receivers),
         [getattr(dramatiq.broker.Broker, name) for name in ("emit_before", "emit_after")],
         [rq.job.Job.to_dict, rq.job.Job.restore],
+        [huey.api.Huey.serialize_task, huey.api.Huey.execute],
         [aiocache.cached.decorator, aiocache.cached_stampede.decorator],
         [aiodataloader.DataLoader.load, aiodataloader.dispatch_queue_batch],
         [strawberry.dataloader.DataLoader.load, strawberry.dataloader.dispatch_batch],
@@ -116,6 +118,7 @@ def test_there_are_instrumentations() -> None:
         "antipode.integrations.celery.instrument",
         "antipode.integrations.dramatiq.instrument",
         "antipode.integrations.rq.instrument",
+        "antipode.integrations.huey.instrument",
         "antipode.integrations.aiocache.instrument",
         "antipode.integrations.aiodataloader.instrument",
         "antipode.integrations.strawberry.instrument",

@@ -54,6 +54,11 @@ def stop(number: int) -> None:
     raise RuntimeError(number)
 
 
+def follow(came: object) -> None:
+    """A job that gets what the one before returned, or raised."""
+    note(f"follow {came}")
+
+
 async def look(number: int) -> int:
     """A job that is a coroutine."""
     note(f"look {number}")
