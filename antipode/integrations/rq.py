@@ -58,13 +58,17 @@ def _found() -> list[Method]:
     from rq.job import Job
     from rq.worker import Worker
 
-    worker = next(kind for kind in Worker.__mro__ if "perform_job" in vars(kind))
+    worker, failing = (
+        next(kind for kind in Worker.__mro__ if name in vars(kind))
+        for name in ("perform_job", "handle_job_failure")
+    )
     return [
         Method(Job, "to_dict", _saved),
         Method(Job, "restore", _restored),
         Method(Job, "retry", _lost),
         Method(Job, "_handle_failure", _lost),
         Method(worker, "perform_job", _performed),
+        Method(failing, "handle_job_failure", _failed),
     ]
 
 
@@ -126,6 +130,20 @@ def _saved(
 def _lost(call: Callable[..., Any], job: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A job failed: it runs again, or what waits for it may. Another process may have had it."""
     _jobs.lost(job)
+    return call(*args, **kwargs)
+
+
+def _failed(
+    call: Callable[..., Any], worker: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """A job failed in a worker: one that leaves failures to others saves nothing of it."""
+    if worker.disable_default_exception_handler:
+        job = args[0] if args else kwargs["job"]
+        _jobs.lost(job)
+        text = _jobs.leaving(job)
+        if text is not None:
+            worker.connection.hset(job.key, _FIELD, text)
+            _jobs.comes(job, text)
     return call(*args, **kwargs)
 
 

@@ -40,9 +40,9 @@ class Bench:
         self.client = client
         self.queue = rq.Queue(f"antipode-{uuid.uuid4().hex[:8]}", connection=client)
 
-    def work(self, kind: Any = rq.SimpleWorker) -> None:
+    def work(self, kind: Any = rq.SimpleWorker, **options: Any) -> None:
         """Perform what is in the queue."""
-        worker = kind([self.queue], connection=self.client)
+        worker = kind([self.queue], connection=self.client, **options)
         worker.work(burst=True, logging_level="CRITICAL")
 
     def schedule(self) -> None:
@@ -141,6 +141,17 @@ def test_a_job_depends_on_one_that_failed(bench: Bench) -> None:
     bench.work()
     assert dict(seen)["see 3"] == Lineage([post(1), own(11), own(2)])
     assert failing.is_failed
+
+
+def test_a_job_depends_on_one_that_failed_whose_handlers_are_off(bench: Bench) -> None:
+    """Its worker leaves failures to others and saves none: what the job wrote is known."""
+    with antipode.scope(Lineage([post(1)])):
+        failing = bench.queue.enqueue(jobs.fail, 10)
+        good = bench.queue.enqueue(jobs.see, 2)
+        after = rq.job.Dependency(jobs=[failing, good], allow_failure=True)
+        bench.queue.enqueue(jobs.see, 3, depends_on=after)
+    bench.work(disable_default_exception_handler=True)
+    assert dict(seen)["see 3"] == Lineage([post(1), own(11), own(2)])
 
 
 def test_a_coroutine_runs_in_the_scope_of_its_job(bench: Bench) -> None:
@@ -251,7 +262,7 @@ def test_undone_it_leaves_jobs_alone(bench: Bench) -> None:
 @pytest.mark.parametrize("waits", [False, True], ids=["stale", "barrier"])
 def test_a_worker_of_its_own_reads_at_a_late_replica(bench: Bench, *, waits: bool) -> None:
     """A process that RQ forks for each job: a barrier in it waits for what its enqueuer wrote."""
-    with EmbeddedTopology(lag_ms=500) as topology:
+    with EmbeddedTopology(lag_ms=500 if waits else 60_000) as topology:
         writer = embedded.shim("posts", topology.primary, reads_from="primary")
         made = []
         for number in range(3):
