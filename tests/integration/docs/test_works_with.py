@@ -68,7 +68,7 @@ TRIED = {
     "aiocache in memory and in Redis": "integration/coalesced/test_caches.py",
     "Dramatiq, over RabbitMQ and Redis": "integration/queues/test_dramatiq.py",
     "RQ": "integration/queues/test_rq.py",
-    "Django Channels": "integration/streams/test_channels.py",
+    "Django Channels": "integration/streams/test_event_headers.py",
     "huey, over Redis": "integration/queues/test_huey.py",
     "pika, aio-pika": ("integration/rabbitmq/test_publish.py", "integration/rabbitmq/test_aio.py"),
     "stomp.py (ActiveMQ)": "integration/activemq/test_connection.py",

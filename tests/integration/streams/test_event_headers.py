@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import threading
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from http.client import HTTPConnection
@@ -24,7 +25,7 @@ from tests.integration._ingress import asgi, ask
 from tests.integration.redis._clients import client
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
     from antipode_testing import RedisTopology
 
@@ -250,3 +251,76 @@ def test_a_message_before_the_commit_is_counted() -> None:
         event_headers()
         open_writes.ended(id(connection))
     assert metrics()[told] == before + 1
+
+
+@pytest.fixture
+async def layer(antipode_redis: RedisTopology) -> AsyncIterator[Any]:
+    """A channel layer of its own prefix."""
+    channels: Any = pytest.importorskip("channels_redis.core")
+    made = channels.RedisChannelLayer(
+        hosts=[tuple(antipode_redis.primary)], prefix=f"antipode-{uuid.uuid4().hex[:8]}"
+    )
+    yield made
+    await made.flush()
+    await made.close_pools()
+
+
+def guide() -> dict[str, Any]:
+    """The guide's code for Channels: ``saved`` and ``Orders``."""
+    section = GUIDE.read_text(encoding="utf-8").partition("\n## Django Channels\n")[2]
+    names: dict[str, Any] = {
+        "antipode": antipode,
+        "event_headers": event_headers,
+        "event_scope": event_scope,
+        "Any": Any,
+    }
+    exec(section.partition("```python\n")[2].partition("```")[0], names)  # noqa: S102 - the guide's
+    return names
+
+
+@pytest.mark.store("redis")
+@pytest.mark.slow
+@pytest.mark.parametrize("headers", [False, True], ids=["without", "with"])
+async def test_a_consumer_reads_what_it_was_told_of(
+    antipode_redis: RedisTopology, layer: Any, *, headers: bool
+) -> None:
+    """By the headers in its message; without them its barrier has nothing to wait for."""
+    names, right = guide(), 0
+    consumer, mine = names["Orders"](), await layer.new_channel()
+    await layer.group_add("orders", mine)
+    antipode_redis.set_lag(LAG_MS)
+    with (
+        client(antipode_redis.primary) as primary,
+        client(antipode_redis.replica) as replica,
+    ):
+        redis_shims.instrument_client(primary, datastore="orders")
+        redis_shims.instrument_client(replica, datastore="orders", reads_from="replica")
+        names["look_up"] = lambda _: int(replica.get("order") or 0)
+        try:
+            for order in range(1, EVENTS + 1):
+                with antipode.scope():
+                    primary.set("order", order)
+                    await names["saved"](layer, order)
+                event = await layer.receive(mine)
+                if not headers:
+                    del event["headers"]
+                await consumer.order_saved(event)
+                right += consumer.shown == event["order"] == order
+        finally:
+            antipode_redis.set_lag(0)
+            redis_shims.uninstrument_client(primary)
+            redis_shims.uninstrument_client(replica)
+    assert right == EVENTS if headers else right < EVENTS // 2
+
+
+@pytest.mark.store("redis")
+async def test_each_channel_of_a_group_gets_the_lineage_of_who_sends(layer: Any) -> None:
+    """With its own copy of the message."""
+    channels = [await layer.new_channel() for _ in range(2)]
+    for each in channels:
+        await layer.group_add("orders", each)
+    with antipode.scope(Lineage([POST])):
+        await guide()["saved"](layer, 1)
+    for each in channels:
+        with event_scope((await layer.receive(each))["headers"]):
+            assert antipode.current() == Lineage([POST])
