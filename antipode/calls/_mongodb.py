@@ -82,7 +82,7 @@ class _Held:
         self.session = session
         self.key: Key | None = None
 
-    def lend(self) -> Any:  # noqa: ANN401 - as above
+    def give(self) -> Any:  # noqa: ANN401 - as above
         """The session, for a function that must not end its transaction."""
         return self.session
 

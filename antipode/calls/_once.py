@@ -275,7 +275,7 @@ class _Run:
 
     def run(self, handle: Any) -> Reply:  # noqa: ANN401 - the store's
         """Run it, with the session of *handle*."""
-        session = handle.lend()
+        session = handle.give()
         try:
             value = self._function(session, *self._args, **self._kwargs)
         except self._codec.declines as error:
@@ -287,7 +287,7 @@ class _Run:
 
     async def run_async(self, handle: Any) -> Reply:  # noqa: ANN401 - as above
         """As :meth:`run`."""
-        session = handle.lend()
+        session = handle.give()
         try:
             value = await self._function(session, *self._args, **self._kwargs)
         except self._codec.declines as error:

@@ -107,7 +107,7 @@ class _Held:
         session = self.session
         return session.sync_session if isinstance(session, AsyncSession) else session
 
-    def lend(self) -> Any:  # noqa: ANN401 - as above
+    def give(self) -> Any:  # noqa: ANN401 - as above
         """The session, for a function that must not end its transaction."""
         self._root = self._inner.get_transaction()
         event.listen(self._inner, "before_commit", _refuse)
@@ -303,7 +303,7 @@ def _dialect(make: Any) -> Any:  # noqa: ANN401 - a maker of either kind; SQLAlc
     """The dialect of the engine of whose sessions *make* is."""
     bind = make.kw.get("bind")
     name = "" if bind is None else bind.dialect.name
-    if name not in _DIALECTS:
+    if bind is None or name not in _DIALECTS:
         msg = (
             f"calls.once has no database {name!r}: an engine, or a sessionmaker with bind=, of "
             f"{', '.join(_DIALECTS)}"

@@ -74,6 +74,8 @@ public record Counter(String name, String unit, String attribute) {
     add("client_not_made", "clients_not_made", "barrier");
     add("open_branches", "barriers_with_open_branches", "barrier");
     add("floor_unused", "unused_floors", "request");
+    add("call_unnamed", "unnamed_calls", "call");
+    add("call_repeated", "repeated_calls", "call");
     add("two_names", "stores_with_two_names", "barrier");
     add("unnamed_client", "unnamed_clients", "client");
     add("promise_abandoned", "abandoned_promises", "promise");
