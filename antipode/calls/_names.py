@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 HEADER = "antipode-call"
 #: What clients send that know nothing of this library.
 IDEMPOTENCY_KEY = "idempotency-key"
-#: Characters of a name, and bytes of the whole header.
-MAX_NAME = 200
+#: Characters of a name: of a key of 256 with what stands before it. Bytes of the whole header.
+MAX_NAME = 264
 MAX_HEADER = 512
 #: Visible ASCII, without what separates parts of headers and of names.
-_NAME = re.compile(r"[!#-+\--:<-\[\]-~]{1,200}")
+_NAME = re.compile(r"[!#-+\--:<-\[\]-~]{1,264}")
 _NAME_CHARACTERS = 32
 _DIGEST_CHARACTERS = 22
 
@@ -48,7 +48,7 @@ def checked(name: str) -> str:
     """*name*, which is one.
 
     Raises:
-        BadName: it is empty, longer than 200 characters, or has some that headers cannot carry.
+        BadName: it is empty, longer than 264 characters, or has some that headers cannot carry.
     """
     if not _NAME.fullmatch(name):
         shown = ascii(name[:40]) + ("..." if len(name) > 40 else "")  # noqa: PLR2004 - for a person

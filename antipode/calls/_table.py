@@ -21,6 +21,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import mysql
 
 from ._conversation import TABLE
+from ._names import MAX_NAME
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -38,9 +39,9 @@ def table(metadata: MetaData | None = None) -> Table:
     return Table(
         TABLE,
         MetaData() if metadata is None else metadata,
-        Column("caller", _name(200), primary_key=True),
-        Column("name", _name(200), primary_key=True),
-        Column("effect", _name(200), primary_key=True),
+        Column("caller", _name(MAX_NAME), primary_key=True),
+        Column("name", _name(MAX_NAME), primary_key=True),
+        Column("effect", _name(MAX_NAME), primary_key=True),
         Column("digest", _name(22), nullable=False),
         Column("state", _name(16), nullable=False),
         Column("status", SmallInteger),
