@@ -8,7 +8,7 @@ import threading
 import time
 from collections import Counter
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import antipode
 from antipode.shim import count, log_once, scope_in
@@ -21,6 +21,7 @@ from ._replies import Codec, Declined, canonical
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
+    from typing import Concatenate, ParamSpec
 
     from pymongo.asynchronous.database import AsyncDatabase
     from pymongo.database import Database
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from ._sql import SqlTarget
 
     Target = SqlTarget | Database[Any] | AsyncDatabase[Any]
+    _P = ParamSpec("_P")
+
+_R = TypeVar("_R")
 
 #: Bytes of the largest reply that is kept, unless somebody says another size.
 MAX_REPLY = 1_000_000
@@ -56,7 +60,7 @@ def once(
     timeout: float = 5.0,
     duplicates: int = DUPLICATES,
     max_reply: int = MAX_REPLY,
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+) -> _Once:
     """Let a function of ``(session, *arguments)`` have its effect once, however often it is called.
 
     The decorated function takes the arguments alone. It opens a session, takes the call's name,
@@ -109,21 +113,26 @@ class _Once:
         self._codec = codec
         self._settings = settings
 
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self, function: Callable[Concatenate[Any, _P], _R]) -> Callable[_P, _R]:
         effect = _Effect(function, self._store, self._codec, self._settings)
-        if inspect.iscoroutinefunction(function):
+        called = _in_tasks(effect) if inspect.iscoroutinefunction(function) else _in_threads(effect)
+        decorated: Any = functools.update_wrapper(called, function)
+        of_function: Callable[_P, _R] = decorated
+        return of_function
 
-            @functools.wraps(function)
-            async def call_async(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - the function's own
-                return await effect.call_async(args, kwargs)
 
-            return call_async
+def _in_threads(effect: _Effect) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - the function's own
+        return effect.call(args, kwargs)
 
-        @functools.wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as above
-            return effect.call(args, kwargs)
+    return call
 
-        return call
+
+def _in_tasks(effect: _Effect) -> Callable[..., Any]:
+    async def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - the function's own
+        return await effect.call_async(args, kwargs)
+
+    return call
 
 
 def _store_of(target: Target) -> Store:

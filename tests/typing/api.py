@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from typing_extensions import assert_type
 
 import antipode
-from antipode import BarrierResult, BarrierTimeout, Lineage, Promise, WriteId
+from antipode import BarrierResult, BarrierTimeout, Lineage, Promise, WriteId, calls
 from antipode.shim import Cancellable, Outcome, Scope
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+    from sqlalchemy.orm import Session
 
 
 def values() -> None:
@@ -77,3 +83,20 @@ def failures() -> None:
     except BarrierTimeout as error:
         assert_type(error.result, BarrierResult)
         assert_type(error.code, str)
+
+
+async def functions_of_once(engine: Engine) -> None:
+    """A function of `calls.once` has its own arguments but the session, and its own result."""
+
+    @calls.once(engine)
+    def charge(session: Session, amount: int) -> int:
+        del session
+        return amount
+
+    @calls.once(engine)
+    async def refund(session: Session, amount: int) -> str:
+        del session
+        return str(amount)
+
+    assert_type(charge(5), int)
+    assert_type(await refund(amount=5), str)
