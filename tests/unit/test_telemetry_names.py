@@ -33,6 +33,8 @@ GROUPING = re.compile(r"by \(([^)]*)\)")
 ABOUT_NO_STORE = {
     "baggage_over_limit",
     "blocked_loop",
+    "call_repeated",
+    "call_unnamed",
     "dry_run_unwritten",
     "grpc_metadata_over_limit",
     "open_branches",

@@ -117,6 +117,11 @@ TRIED = {
         "integration/mysql/test_proxies.py"
     ),
     "Valkey": "../tools/test_valkey.sh",
+    "java-dataloader, Caffeine's loaders": (
+        "together/TogetherDataLoaderTest.java",
+        "together/TogetherCaffeineTest.java",
+    ),
+    "Websockets, server-sent events": "propagation/EventHeadersTest.java",
     "OpenTelemetry's instrumentations of the same clients": (
         "integration/mysql/test_opentelemetry.py",
         "integration/redis/test_opentelemetry.py",

@@ -148,6 +148,7 @@ public final class Agent {
       case "decide" -> Decisions.decide(arguments);
       case "headers" ->
           HeaderVectors.judge(Values.text(arguments, "kind"), Values.argument(arguments, "given"));
+      case "call" -> throw AgentException.unsupported("names of calls");
       case "guard" -> throw AgentException.unsupported("a guard as a conversation");
       default -> throw AgentException.senseless("no operation " + operation);
     };
