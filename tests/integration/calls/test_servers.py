@@ -159,7 +159,7 @@ def test_a_safe_request_is_no_call(port: int) -> None:
     "headers",
     [
         {"antipode-call": "x" * 10_000},
-        {"antipode-call": "x" * 201},
+        {"antipode-call": "x" * 265},
         {"antipode-call": ""},
         {"antipode-call": "a,b"},
         {"antipode-call": "a b"},
@@ -168,7 +168,7 @@ def test_a_safe_request_is_no_call(port: int) -> None:
         {"Idempotency-Key": "x" * 10_000},
         {"Idempotency-Key": '""'},
     ],
-    ids=["10 kB", "201", "empty", "two", "space", "latin-1", "empty, a key", "key", "empty key"],
+    ids=["10 kB", "265", "empty", "two", "space", "latin-1", "empty, a key", "key", "empty key"],
 )
 def test_a_bad_name_is_refused(port: int, headers: dict[str, str]) -> None:
     """With 400, its code and what is wrong; the handler, which would fail, does not run."""
