@@ -11,9 +11,11 @@ from . import _names
 from ._errors import EqualCalls
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextvars import Token
 
-#: What a nested call is, without its occurrence: callee, method, digest of its arguments.
+#: What a nested call is, without its occurrence: callee, method, digest of its arguments. An effect
+#: has its label alone: with other arguments it is divergent.
 What = tuple[str, str, str]
 
 _current: ContextVar[Call | None] = ContextVar("antipode-call", default=None)
@@ -32,7 +34,7 @@ class Call:
             call is another call.
     """
 
-    __slots__ = ("_answered", "_effects", "_flying", "_lock", "caller", "name", "named")
+    __slots__ = ("_answered", "_flying", "_lock", "caller", "name", "named")
 
     def __init__(self, name: str | None, *, caller: str = "") -> None:
         """Begin.
@@ -44,21 +46,24 @@ class Call:
         self.name = f"own:{secrets.token_urlsafe(18)}" if name is None else _names.checked(name)
         self.caller = _names.identity(caller)
         self._lock = threading.Lock()
-        #: Of each nested call how many were answered, and those that are under way.
+        #: Of nested calls and effects: how many equal ones were answered, and who is under way.
         self._answered: dict[What, int] = {}
         self._flying: set[str] = set()
-        self._effects: dict[str, int] = {}
 
-    def effect(self, label: str) -> str:
-        """What identifies the next effect *label* within this call: ``charge``, ``charge#2``.
+    def effect(self, label: str) -> Nested:
+        """An effect *label* of this call begins: ``charge``, and ``charge#2`` after its reply.
 
-        In a block of :class:`named` it is that name instead of a number: ``charge@first``.
+        In a block of :class:`named` it has that name instead of a number: ``charge@first``.
+
+        Raises:
+            EqualCalls: as :meth:`begin`.
         """
-        if (own := _explicit.get()) is not None:
-            return f"{label}@{own}"
-        with self._lock:
-            number = self._effects[label] = self._effects.get(label, 0) + 1
-        return label if number == 1 else f"{label}#{number}"
+
+        def name_of(number: int) -> str:
+            return label if number == 1 else f"{label}#{number}"
+
+        own = _explicit.get()
+        return self._begin(("", label, ""), None if own is None else f"{label}@{own}", name_of)
 
     def begin(self, callee: str, method: str, digest: str) -> Nested:
         """A nested call is about to be sent.
@@ -69,19 +74,24 @@ class Call:
         Raises:
             EqualCalls: an equal one is under way, and none of them has a name of its own.
         """
-        what = (callee, method, digest)
-        own = _explicit.get()
+        what, own, parent = (callee, method, digest), _explicit.get(), (self.caller, self.name)
+
+        def name_of(number: int) -> str:
+            return _names.nested(parent, what, number)
+
+        given = None if own is None else _names.explicit(parent, callee, method, own)
+        return self._begin(what, given, name_of)
+
+    def _begin(self, what: What, given: str | None, name_of: Callable[[int], str]) -> Nested:
+        """*what* begins, with the name that is *given*, or the one of its number."""
         with self._lock:
-            number = 0
-            if own is None:
-                number = self._answered.get(what, 0) + 1
-                name = _names.nested((self.caller, self.name), what, number)
-            else:
-                name = _names.explicit((self.caller, self.name), callee, method, own)
+            number = 0 if given is not None else self._answered.get(what, 0) + 1
+            name = name_of(number) if given is None else given
             if name in self._flying:
+                about = f"{what[1]} of {what[0]}" if what[0] else what[1]
                 msg = (
-                    f"two equal calls of {callee} ({method}) are under way: name them, each in "
-                    'a block `with calls.named("..."):`'
+                    f"two equal calls of {about} are under way: name them, each in a block "
+                    '`with calls.named("..."):`'
                 )
                 raise EqualCalls(msg)
             self._flying.add(name)
@@ -102,7 +112,7 @@ class Call:
 
 
 class Nested:
-    """A call that a handler makes, from before it is sent until it is answered or given up."""
+    """A call or an effect of a handler, from before it begins until it is answered or given up."""
 
     __slots__ = ("_call", "_over", "name", "number", "what")
 

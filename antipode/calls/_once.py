@@ -175,37 +175,39 @@ class _Effect:
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401 - the function's own
         """Call it in a thread."""
-        key = self._key(args, kwargs)
         run = _Run(self._function, args, kwargs, self._codec)
-        with self._counted(key):
-            reply = drive(self._conversation(key, run.run))
+        with self._begun(args, kwargs) as key:
+            reply = drive(self._conversation(key, run, run.run))
         if not run.committed(reply):
             self._depend(reply)
         return self._codec.value(reply)
 
     async def call_async(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401 - as above
         """Call it in a task."""
-        key = self._key(args, kwargs)
         run = _Run(self._function, args, kwargs, self._codec)
-        with self._counted(key):
-            reply = await drive_async(self._conversation(key, run.run_async))
+        with self._begun(args, kwargs) as key:
+            reply = await drive_async(self._conversation(key, run, run.run_async))
         if not run.committed(reply):
             await self._depend_async(reply)
         return self._codec.value(reply)
 
-    def _conversation(self, key: Key, run: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - a conversation
+    def _conversation(self, key: Key, run: _Run, execute: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - a conversation
         return converse(
             self._store,
             key,
-            run,
+            execute,
             deadline_s=time.monotonic() + self._settings.timeout_s,
-            declining=self._declining if self._codec.declines else None,
+            declining=run.declined if self._codec.declines else None,
         )
 
-    def _declining(self, error: Exception) -> Reply:
-        return self._codec.declined(error, _lineage())
+    @contextmanager
+    def _begun(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Generator[Key]:
+        """One more of the effects of the current call; without a reply the next one is the same.
 
-    def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Key:
+        Raises:
+            EqualCalls: the same one is under way in this call.
+            TooManyDuplicates: as many calls of this name are under way as may be.
+        """
         declare = self._settings.digest
         declared: object = [args, kwargs] if declare is None else declare(*args, **kwargs)
         held = current()
@@ -214,8 +216,16 @@ class _Effect:
             log_once("call_unnamed", "", self._label, _UNNAMED, self._label)
         if held is None:
             held = Call(None)
-        effect = identity(held.effect(self._label))
-        return Key(held.caller, held.name, effect, digest_of(canonical(declared)))
+        digest = digest_of(canonical(declared))
+        effect = held.effect(self._label)
+        replied = False
+        try:
+            key = Key(held.caller, held.name, identity(effect.name), digest)
+            with self._counted(key):
+                yield key
+            replied = True
+        finally:
+            effect.ended(answered=replied)
 
     @contextmanager
     def _counted(self, key: Key) -> Generator[None]:
@@ -305,6 +315,11 @@ class _Run:
             handle.returned()
         handle.check()
         return self._returned(value)
+
+    def declined(self, error: Exception) -> Reply:
+        """The reply that *error* is."""
+        self._reply = self._codec.declined(error, _lineage())
+        return self._reply
 
     def _returned(self, value: object) -> Reply:
         self._reply = self._codec.returned(value, _lineage())

@@ -88,6 +88,26 @@ def test_two_effects_of_one_call_are_two(database: Database, charge: Callable[[i
     assert database.charges() == [5, 5, 1]
 
 
+def test_a_retry_within_a_call_is_the_same_effect(database: Database) -> None:
+    """Whatever became of the first attempt: who calls again later finds one effect."""
+    failing = [True]
+
+    @calls.once(database.engine)
+    def charge(session: Any, amount: int) -> int:
+        insert(session, amount)
+        if failing:
+            failing.clear()
+            raise OSError
+        return amount
+
+    with calls.call("order-1"):
+        with pytest.raises(OSError):  # noqa: PT011 - as above
+            charge(5)
+        assert charge(5) == 5
+    assert again(charge, 5) == 5
+    assert database.charges() == [5]
+
+
 def test_the_same_name_with_other_arguments_is_refused(
     database: Database, charge: Callable[[int], Any]
 ) -> None:
@@ -121,6 +141,7 @@ def test_a_call_that_fails_leaves_nothing_and_runs_again(database: Database) -> 
 def test_a_decline_is_a_reply(database: Database) -> None:
     """What the function did is taken back, and a repetition is declined without being executed."""
     runs: list[int] = []
+    repeated = metrics().get(Metric("call_repeated"), 0)
 
     @calls.once(database.engine, declines=[NoCoverError])
     def charge(session: Any, amount: int) -> None:
@@ -134,6 +155,7 @@ def test_a_decline_is_a_reply(database: Database) -> None:
         assert caught.value.args == ("no cover", 5)
     assert runs == [5]
     assert database.charges() == []
+    assert metrics()[Metric("call_repeated")] == repeated + 1
 
 
 def held_call(database: Database, *, fail: bool) -> tuple[Any, threading.Event, threading.Event]:

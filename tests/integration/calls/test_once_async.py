@@ -54,6 +54,29 @@ def test_tasks_that_call_at_once_have_one_effect(database: Database) -> None:
     assert database.charges() == [5]
 
 
+def test_equal_effects_at_once_are_refused(database: Database) -> None:
+    """Which of two tasks of one handler is which nobody can say, unless each has a name."""
+
+    async def play(engine: AsyncEngine) -> None:
+        @calls.once(engine, timeout=20)
+        async def charge(session: Any, amount: int) -> int:
+            await session.execute(INSERT, {"amount": amount})
+            return amount
+
+        async def named(name: str) -> int:
+            with calls.named(name):
+                return await charge(5)
+
+        with calls.call("order-1"):
+            one, other = await asyncio.gather(charge(5), charge(5), return_exceptions=True)
+            assert one == 5
+            assert isinstance(other, calls.EqualCalls)
+            assert await asyncio.gather(named("first"), named("second")) == [5, 5]
+
+    played(database, play)
+    assert database.charges() == [5, 5, 5]
+
+
 def test_a_decline_is_a_reply(database: Database) -> None:
     """What the function did is taken back, and the error is raised again."""
 
