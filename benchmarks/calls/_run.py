@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     #: Of each order the payments that its callers were told of.
     Replies = dict[str, set[str]]
 
+_LIFETIME = "transactionLifetimeLimitSeconds"
 STRATEGIES = ("plain", "after_commit", "once")
 CALLERS = 4
 _OK = 200
@@ -75,6 +76,9 @@ def emptied(url: str) -> Iterator[Any]:
             shop = client["shop"]
             for name in ("payments", KEPT, "antipode_calls_1"):
                 shop[name].delete_many({})
+            # The transaction of a process that was killed stays open that long, 60 s by default.
+            stack.callback(client.admin.command, "setParameter", 1, **{_LIFETIME: 60})
+            client.admin.command("setParameter", 1, **{_LIFETIME: 1})
             yield lambda: Counter(each["order_id"] for each in shop["payments"].find())
             return
         engine = sa.create_engine(url)
