@@ -77,8 +77,8 @@ def emptied(url: str) -> Iterator[Any]:
             for name in ("payments", KEPT, "antipode_calls_1"):
                 shop[name].delete_many({})
             # The transaction of a process that was killed stays open that long, 60 s by default.
-            stack.callback(client.admin.command, "setParameter", 1, **{_LIFETIME: 60})
-            client.admin.command("setParameter", 1, **{_LIFETIME: 1})
+            stack.callback(client.admin.command, {"setParameter": 1, _LIFETIME: 60})
+            client.admin.command({"setParameter": 1, _LIFETIME: 1})
             yield lambda: Counter(each["order_id"] for each in shop["payments"].find())
             return
         engine = sa.create_engine(url)
