@@ -11,6 +11,9 @@ PY := $(BIN)/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 BUILD := build
 STEP := tools/step.sh
+# Images of containers set it by habit: each of the thousands of processes that tests start would
+# compile the library again, and pytest every test.
+unexport PYTHONDONTWRITEBYTECODE
 
 DEMO_REQUESTS ?= 300
 DEMO_LAG_MS ?= 100
@@ -89,10 +92,10 @@ programs: tests-need ## random programs of each client over real servers (ONLY=s
 ci: tests-need ## what CI adds: slower tests, the wheel on two Pythons, a short load, one store in containers
 	@STORES="$(STORES)" $(STEP) pytest-ci tools/run_tests.sh $(PY) ci $(PYTEST_ARGS)
 	@$(STEP) java-ci tools/build_java.sh ci
-	@$(STEP) cpp-shared tools/build_cpp.sh shared
+	@$(STEP) cpp-shared $(PY) -m tools.green unless cpp-shared tools/build_cpp.sh shared
 	@PYTHON=$(PY) $(STEP) cpp-tidy tools/tidy_cpp.sh changed
-	@$(STEP) fuzz-texts tools/fuzz_cpp.sh 200000 decode baggage
-	@$(STEP) fuzz-shims tools/fuzz_cpp.sh 20000 session mongodb mysql redis
+	@$(STEP) fuzz-texts $(PY) -m tools.green unless fuzz-texts tools/fuzz_cpp.sh 200000 decode baggage
+	@$(STEP) fuzz-shims $(PY) -m tools.green unless fuzz-shims tools/fuzz_cpp.sh 20000 session mongodb mysql redis
 	@$(STEP) programs $(MAKE) --no-print-directory programs
 	@$(STEP) programs-java $(MAKE) --no-print-directory programs ONLY=java STEPS=60 CLIENTS=ci
 	@$(STEP) wheel $(PY) -m tools.green unless wheel $(PY) -m tools.wheel_matrix --ends
@@ -127,8 +130,9 @@ nightly: tests-need $(VENV)/.with-docs ## the rest: end-to-end, faults, fail-ove
 	@$(STEP) cpp-release tools/build_cpp.sh release
 	@$(STEP) cpp-release-clang tools/build_cpp.sh release-clang
 	@PYTHON=$(PY) $(STEP) cpp-tidy tools/tidy_cpp.sh
-	@$(STEP) fuzz-texts tools/fuzz_cpp.sh 100000000 decode baggage
-	@$(STEP) fuzz-shims tools/fuzz_cpp.sh 5000000 session mongodb mysql redis
+	@$(STEP) cpp-shared $(PY) -m tools.green record cpp-shared tools/build_cpp.sh shared
+	@$(STEP) fuzz-texts $(PY) -m tools.green record fuzz-texts tools/fuzz_cpp.sh 100000000 decode baggage
+	@$(STEP) fuzz-shims $(PY) -m tools.green record fuzz-shims tools/fuzz_cpp.sh 5000000 session mongodb mysql redis
 	@$(STEP) fuzz-java tools/fuzz_java.sh 120
 	@$(STEP) programs-java $(MAKE) --no-print-directory programs ONLY=java STEPS=9000 SEED=$$(date +%Y%m%d)
 	@$(STEP) differential-java $(PY) -m tests.differential java --sequences 100000

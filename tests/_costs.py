@@ -22,6 +22,7 @@ import re
 import time
 from collections import defaultdict
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,9 +50,14 @@ def fixture_name(fixture: pytest.FixtureDef[Any]) -> str:
     """The file and the name of a fixture."""
     function = inspect.unwrap(fixture.func)
     code = getattr(getattr(function, "__func__", function), "__code__", None)
-    file = Path(code.co_filename) if code else Path("?")
+    return f"{_shown(code.co_filename if code else '?')}::{fixture.argname}"
+
+
+@cache  # Every test of a run has some, of a few files.
+def _shown(file_name: str) -> str:
+    file = Path(file_name)
     ours = file.is_relative_to(ROOT) and "site-packages" not in file.parts
-    return f"{file.relative_to(ROOT).as_posix() if ours else file.name}::{fixture.argname}"
+    return file.relative_to(ROOT).as_posix() if ours else file.name
 
 
 @dataclass

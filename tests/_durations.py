@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -25,8 +25,8 @@ SLOW_TOGETHER_S = 8.0
 SLOW_FIXTURE_S = 10.0
 HEADER = """\
 # What takes more than a second: the seconds of a test's function and of its own fixtures (all
-# parametrisations together), file::function; and what takes more than ten: those of a fixture of a
-# wider scope, file::fixture.
+# parametrisations together, and the usual one), file::function; and what takes more than ten:
+# those of a fixture of a wider scope, file::fixture.
 # Written by `pytest --record-durations`; `tests/_durations.py` says what it is for.
 """
 
@@ -36,31 +36,39 @@ def function_of(nodeid: str) -> str:
     return nodeid.partition("[")[0]
 
 
-def recorded(text: str) -> dict[str, float]:
-    """The seconds of what was slow when durations were last recorded."""
+class Slow(NamedTuple):
+    """What a function takes: all its parametrisations together, and the usual one."""
+
+    together_s: float
+    usual_s: float
+
+
+def recorded(text: str) -> dict[str, Slow]:
+    """What was slow when durations were last recorded."""
     lines = (line.split() for line in text.splitlines() if line and not line.startswith("#"))
-    return {name: float(seconds) for seconds, name in lines}
+    return {name: Slow(float(together), float(usual)) for together, usual, name in lines}
 
 
-def slow_functions(calls: Mapping[str, Iterable[float]]) -> dict[str, float]:
+def slow_functions(calls: Mapping[str, Iterable[float]]) -> dict[str, Slow]:
     """Those that take long by the seconds of their calls."""
     each = {name: list(seconds) for name, seconds in calls.items()}
+    found = {name: Slow(sum(seconds), median(seconds)) for name, seconds in each.items()}
     return {
-        name: sum(seconds)
-        for name, seconds in each.items()
-        if median(seconds) > SLOW_S or sum(seconds) > SLOW_TOGETHER_S
+        name: slow
+        for name, slow in found.items()
+        if slow.usual_s > SLOW_S or slow.together_s > SLOW_TOGETHER_S
     }
 
 
-def slow_fixtures(setups: Mapping[str, Iterable[float]]) -> dict[str, float]:
+def slow_fixtures(setups: Mapping[str, Iterable[float]]) -> dict[str, Slow]:
     """Those that take long; a session has one in each of its processes."""
     usual = {name: median(seconds) for name, seconds in setups.items()}
-    return {name: seconds for name, seconds in usual.items() if seconds > SLOW_FIXTURE_S}
+    return {name: Slow(each, each) for name, each in usual.items() if each > SLOW_FIXTURE_S}
 
 
 def merged(
-    old: Mapping[str, float], slow: Mapping[str, float], ran: Iterable[str], there: Iterable[str]
-) -> dict[str, float]:
+    old: Mapping[str, Slow], slow: Mapping[str, Slow], ran: Iterable[str], there: Iterable[str]
+) -> dict[str, Slow]:
     """The list after a run: what did not run keeps its line while it is *there*."""
     kept = set(old).intersection(there).difference(ran)
     return dict(sorted({**{name: old[name] for name in kept}, **slow}.items()))
@@ -120,5 +128,7 @@ class Durations:
         slow = slow_functions(calls) | slow_fixtures(self._costs.wide)
         there = {name for name in old if still_there(name, self._collected)}
         lines = merged(old, slow, {*calls, *self._costs.wide}, there)
-        text = "".join(f"{seconds:7.1f} {name}\n" for name, seconds in lines.items())
+        text = "".join(
+            f"{slow.together_s:7.1f} {slow.usual_s:5.1f} {name}\n" for name, slow in lines.items()
+        )
         DURATIONS.write_text(HEADER + text, encoding="utf-8")

@@ -19,6 +19,8 @@ from tests._durations import function_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from tests._durations import Slow
+
 __all__ = ["chunks", "group", "store_of"]
 
 #: Those whose servers take longest to start come first.
@@ -61,7 +63,7 @@ def chunks(weights: Mapping[str, float], limit_s: float) -> Iterator[list[str]]:
         yield chunk
 
 
-def group(items: list[pytest.Item], workers: int, slow: Mapping[str, float]) -> None:
+def group(items: list[pytest.Item], workers: int, slow: Mapping[str, Slow]) -> None:
     """Mark each test with its group, and put the dearest groups first.
 
     None is to take more than half of what a worker has to do.
@@ -97,13 +99,13 @@ def _unit(item: pytest.Item) -> str:
     return "::".join([file, *inner[:-1]]) if _store(item) else file
 
 
-def _weights(items: list[pytest.Item], slow: Mapping[str, float]) -> dict[str, float]:
+def _weights(items: list[pytest.Item], slow: Mapping[str, Slow]) -> dict[str, float]:
     """Seconds that each test is expected to take."""
     together: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         together[function_of(item.nodeid)].append(item)
     return {
-        item.nodeid: slow[function] / len(each)
+        item.nodeid: slow[function].together_s / len(each)
         if function in slow
         else (WITH_SERVERS_S if _store(item) else ALONE_S)
         for function, each in together.items()

@@ -5,9 +5,12 @@ Each test is of one tier, the cheapest in which it can fail for its reason:
 - ``nightly``: end-to-end stories, the checker against 100,000 histories, what is about faults,
   fail-overs and topologies of single stores (the contract suite has a fail-over of each in
   ``ci``), that suite through the agent and two languages on one store, for all stores but Redis
-  (of Python's agent a sample stays), the oldest and the newest releases, all variants of an
-  application, and what has the mark ``nightly``: the cases of products that others stand for
-  (``tests/_pairwise.py``), and vectors through agents but one of each kind and file;
+  (of Python's agent a sample stays), its claims about faults for lineages beside values, which
+  ``ci`` holds for the same servers without them, the oldest and the newest releases, all variants
+  of an application, what has the mark ``nightly``: the cases of products that others stand for
+  (``tests/_pairwise.py``), and vectors through agents but one of each kind and file; and what
+  takes more than four seconds by ``tests/durations.txt``, unless it is a claim of the contract
+  suite or has the mark ``ci``;
 - ``ci``: every other test that takes more than a second with its own fixtures, or needs a fixture
   of a wider scope that takes more than ten: those of ``tests/durations.txt``, and those with the
   mark ``slow``; and the contract suite over all stores but one of each mechanism;
@@ -23,7 +26,9 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -34,7 +39,9 @@ from tests._durations import DURATIONS, Durations, function_of, recorded
 from tests._groups import group
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+
+    from tests._durations import Slow
 
 __all__ = [
     "pytest_addoption",
@@ -56,6 +63,11 @@ NIGHTLY = re.compile(
 NIGHTLY_STORES = {"activemq", "elasticmq", "seaweedfs"}
 #: One store a mechanism: `make test` holds the contract over these, and `make ci` over all others.
 MECHANISMS = {"embedded", "redis", "mysql", "postgresql"}
+#: The claims of the contract suite that are the same for lineages beside values.
+BESIDE = re.compile(r"^tests/contract/test_\w+_stored\.py")
+FAULTS = "antipode_testing.contract.faults"
+#: A test that usually takes this long is too dear for every change.
+TOO_DEAR_S = 4.0
 #: A test without the mark that takes this long with its own fixtures fails in CI; on a slower
 #: machine (`slowness`) as many times longer, and so below.
 TOO_SLOW_S = 3.0
@@ -64,22 +76,34 @@ TOO_SLOW_S = 3.0
 TOO_SLOW_FIXTURE_S = 12.0
 
 
-def tier_of(item: pytest.Item, slow: frozenset[str] = frozenset()) -> str:
-    """The tier of a test: the dearest of its own and its fixtures'."""
-    file = item.path.relative_to(ROOT).as_posix() if item.path.is_relative_to(ROOT) else ""
+def tier_of(item: pytest.Item, slow: Mapping[str, Slow] = MappingProxyType({})) -> str:
+    """The tier of a test: the dearest of its own and its fixtures', by what is known to be slow."""
+    file = _file(item.path)
     stores = {name for mark in item.iter_markers("store") for name in mark.args}
     contract = file.startswith("tests/contract/")
     # No store that is installed has its contract in nightly runs alone.
     dear = stores & (NIGHTLY_STORES - {"activemq"} if contract else NIGHTLY_STORES)
     if (file != STORY and (NIGHTLY.match(file) or dear)) or item.get_closest_marker("nightly"):
         return "nightly"
-    if contract and stores - MECHANISMS:
+    if BESIDE.match(file) and _module(item) == FAULTS:
+        return "nightly"
+    function = function_of(item.nodeid)
+    kept = contract or item.get_closest_marker("ci")
+    if not kept and function in slow and slow[function].usual_s > TOO_DEAR_S:
+        return "nightly"
+    if item.get_closest_marker("slow") or (contract and stores - MECHANISMS):
         return "ci"
-    if item.get_closest_marker("slow") or slow.intersection(
-        {function_of(item.nodeid), *fixtures_of(item)}
-    ):
-        return "ci"
-    return "test"
+    return "ci" if function in slow or (slow and fixtures_of(item) & slow.keys()) else "test"
+
+
+def _module(item: pytest.Item) -> str:
+    """Where a test's function is written, which may be a base of its class."""
+    return getattr(getattr(item, "function", None), "__module__", "")
+
+
+@cache
+def _file(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else ""
 
 
 def fixtures_of(item: pytest.Item) -> set[str]:
@@ -132,14 +156,13 @@ LEFT = pytest.StashKey[Left]()
 
 @pytest.hookimpl(tryfirst=True)  # Before pytest-xdist reads the groups.
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    seconds = recorded(DURATIONS.read_text(encoding="utf-8"))
-    slow = frozenset(seconds)
+    slow = recorded(DURATIONS.read_text(encoding="utf-8"))
     wanted = config.getoption("tier")
     kept: list[pytest.Item] = []
     left: list[pytest.Item] = []
     for item in items:
         by_rule, tier = tier_of(item), tier_of(item, slow)
-        item.user_properties += [("tier", tier), ("by_list", by_rule == "test")]
+        item.user_properties += [("tier", tier), ("by_list", by_rule != "nightly")]
         if tier == "ci" and not item.get_closest_marker("slow"):
             item.add_marker("slow")
         (kept if wanted in (None, tier) else left).append(item)
@@ -150,7 +173,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = kept
     worker = getattr(config, "workerinput", None)
     if worker is not None and config.getoption("loadgroup", default=False):
-        group(items, worker["workercount"], seconds)
+        group(items, worker["workercount"], slow)
 
 
 def too_dear(cost: TestCost, slower: Callable[[], float] = slowness) -> str | None:

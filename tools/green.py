@@ -28,7 +28,14 @@ GREEN = ROOT / "tools" / "green.json"
 NOTHING_TESTED = 77
 #: The files that decide how a step ends, as pathspecs of git: rather too many than one too few.
 #: What lies outside the tree (a newer image, a client's newer release) is nightly's to find.
+_CPP = ("cpp", "tools/build_cpp.sh", "tools/fetch_debian.sh", "tools/apt_install.sh", "Makefile")
+_FUZZED = (*_CPP, "tools/fuzz_cpp.sh", ":!cpp/tests", ":!cpp/agent", ":!cpp/benchmarks")
 INPUTS: Mapping[str, tuple[str, ...]] = {
+    # The shared libraries, with what tests them as they are installed.
+    "cpp-shared": _CPP,
+    # The library in the fuzzers, with the inputs that they begin with.
+    "fuzz-texts": _FUZZED,
+    "fuzz-shims": _FUZZED,
     # Builds the distributions, installs them on several Pythons, and runs unit tests and vectors
     # there in a copy of the tree: pages that these read, and the agents of Java and C++, count.
     "wheel": (

@@ -11,9 +11,9 @@ import pytest
 
 from tests._busy import slowness
 from tests._costs import TestCost, plain
-from tests._durations import merged, recorded, slow_fixtures, slow_functions
+from tests._durations import Slow, function_of, merged, recorded, slow_fixtures, slow_functions
 from tests._groups import chunks, store_of
-from tests._tiers import TOO_SLOW_FIXTURE_S, TOO_SLOW_S, tier_of, too_dear
+from tests._tiers import TOO_DEAR_S, TOO_SLOW_FIXTURE_S, TOO_SLOW_S, tier_of, too_dear
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -34,9 +34,20 @@ def test_a_fixture_decides_the_tier(dear: int, request: pytest.FixtureRequest) -
     del dear
     fixture = "tests/unit/test_tiers.py::dear"
     item = request.node
-    assert tier_of(item, frozenset()) == "test"
-    assert tier_of(item, frozenset({fixture})) == "ci"
-    assert tier_of(item, frozenset({f"{fixture}er"})) == "test"
+    slow = Slow(11.0, 11.0)
+    assert tier_of(item) == "test"
+    assert tier_of(item, {fixture: slow}) == "ci"
+    assert tier_of(item, {f"{fixture}er": slow}) == "test"
+
+
+def test_what_is_too_dear_for_ci(request: pytest.FixtureRequest) -> None:
+    """It is for nightly runs by what one case takes, unless it is marked to stay."""
+    item = request.node
+    function = function_of(item.nodeid)
+    assert tier_of(item, {function: Slow(99.0, TOO_DEAR_S)}) == "ci"
+    assert tier_of(item, {function: Slow(99.0, TOO_DEAR_S + 0.1)}) == "nightly"
+    item.add_marker("ci")
+    assert tier_of(item, {function: Slow(99.0, TOO_DEAR_S + 0.1)}) == "ci"
 
 
 def test_processes_know_the_groups(request: pytest.FixtureRequest) -> None:
@@ -73,19 +84,20 @@ def test_a_function_is_slow_by_its_parametrisations() -> None:
 
 def test_a_fixture_is_slow_by_one_set_up() -> None:
     """Each process sets it up: their sum says nothing."""
-    assert slow_fixtures({"a": [11.0, 11.0], "b": [6.0, 6.0]}) == {"a": 11.0}
+    assert slow_fixtures({"a": [11.0, 11.0], "b": [6.0, 6.0]}) == {"a": Slow(11.0, 11.0)}
 
 
 def test_runs_are_merged() -> None:
     """What ran is replaced, what did not run keeps its line, what is gone is dropped."""
-    old = {"ran": 2.0, "quick now": 2.0, "of another run": 3.0, "gone": 4.0}
-    found = merged(old, {"ran": 5.0}, ["ran", "quick now"], old.keys() - {"gone"})
-    assert found == {"of another run": 3.0, "ran": 5.0}
+    two, three, five = Slow(2.0, 2.0), Slow(3.0, 3.0), Slow(5.0, 5.0)
+    old = {"ran": two, "quick now": two, "of another run": three, "gone": five}
+    found = merged(old, {"ran": five}, ["ran", "quick now"], old.keys() - {"gone"})
+    assert found == {"of another run": three, "ran": five}
 
 
 def test_the_list_is_read() -> None:
     """Comments are no lines of it."""
-    assert recorded("# seconds, name\n    1.5 a.py::f\n") == {"a.py::f": 1.5}
+    assert recorded("# seconds, name\n    3.0   1.5 a.py::f\n") == {"a.py::f": Slow(3.0, 1.5)}
 
 
 @pytest.mark.parametrize(
