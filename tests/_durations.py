@@ -21,12 +21,14 @@ DURATIONS = Path(__file__).with_name("durations.txt")
 SLOW_S = 1.0
 #: All parametrisations of a function together.
 SLOW_TOGETHER_S = 8.0
+#: One that lasts this long beside others is too dear for every change.
+LASTED_LONG_S = 6.0
 #: A fixture of a wider scope, which serves many tests.
 SLOW_FIXTURE_S = 10.0
 HEADER = """\
 # What takes more than a second: the seconds of a test's function and of its own fixtures (all
-# parametrisations together, and the usual one), file::function; and what takes more than ten:
-# those of a fixture of a wider scope, file::fixture.
+# parametrisations together), how long the usual one lasted beside others, and file::function; and
+# what takes more than ten: those of a fixture of a wider scope, twice, and file::fixture.
 # Written by `pytest --record-durations`; `tests/_durations.py` says what it is for.
 """
 
@@ -37,27 +39,33 @@ def function_of(nodeid: str) -> str:
 
 
 class Slow(NamedTuple):
-    """What a function takes: all its parametrisations together, and the usual one."""
+    """What a function takes."""
 
+    #: The seconds of all its parametrisations together, without those of a busy machine.
     together_s: float
-    usual_s: float
+    #: How long the usual one lasted in a run of its tier, where others held it up.
+    lasted_s: float
 
 
 def recorded(text: str) -> dict[str, Slow]:
     """What was slow when durations were last recorded."""
     lines = (line.split() for line in text.splitlines() if line and not line.startswith("#"))
-    return {name: Slow(float(together), float(usual)) for together, usual, name in lines}
+    return {name: Slow(float(together), float(lasted)) for together, lasted, name in lines}
 
 
-def slow_functions(calls: Mapping[str, Iterable[float]]) -> dict[str, Slow]:
-    """Those that take long by the seconds of their calls."""
-    each = {name: list(seconds) for name, seconds in calls.items()}
-    found = {name: Slow(sum(seconds), median(seconds)) for name, seconds in each.items()}
-    return {
-        name: slow
-        for name, slow in found.items()
-        if slow.usual_s > SLOW_S or slow.together_s > SLOW_TOGETHER_S
-    }
+def slow_functions(calls: Mapping[str, Iterable[tuple[float, float]]]) -> dict[str, Slow]:
+    """Those that take long by the seconds of each call, and by how long each lasted."""
+    found = {}
+    for name, each in calls.items():
+        own_s, lasted_s = zip(*each, strict=True)
+        slow = Slow(sum(own_s), median(lasted_s))
+        if (
+            median(own_s) > SLOW_S
+            or slow.together_s > SLOW_TOGETHER_S
+            or slow.lasted_s > LASTED_LONG_S
+        ):
+            found[name] = slow
+    return found
 
 
 def slow_fixtures(setups: Mapping[str, Iterable[float]]) -> dict[str, Slow]:
@@ -120,15 +128,16 @@ class Durations:
         """Merge what ran into the list; what a rule makes nightly needs no line."""
         if hasattr(self._config, "workeroutput"):
             return
-        calls: dict[str, list[float]] = defaultdict(list)
+        calls: dict[str, list[tuple[float, float]]] = defaultdict(list)
         for nodeid, cost in self._costs.tests.items():
             if nodeid in self._costs.judged:
-                calls[function_of(nodeid)].append(cost["setup_s"] + cost["call_s"])
+                own_s = cost["setup_s"] + cost["call_s"]
+                calls[function_of(nodeid)].append((own_s, own_s + cost["held_up_s"]))
         old = recorded(DURATIONS.read_text(encoding="utf-8"))
         slow = slow_functions(calls) | slow_fixtures(self._costs.wide)
         there = {name for name in old if still_there(name, self._collected)}
         lines = merged(old, slow, {*calls, *self._costs.wide}, there)
         text = "".join(
-            f"{slow.together_s:7.1f} {slow.usual_s:5.1f} {name}\n" for name, slow in lines.items()
+            f"{slow.together_s:7.1f} {slow.lasted_s:5.1f} {name}\n" for name, slow in lines.items()
         )
         DURATIONS.write_text(HEADER + text, encoding="utf-8")

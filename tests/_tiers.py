@@ -9,7 +9,7 @@ Each test is of one tier, the cheapest in which it can fail for its reason:
   ``ci`` holds for the same servers without them, the oldest and the newest releases, all variants
   of an application, what has the mark ``nightly``: the cases of products that others stand for
   (``tests/_pairwise.py``), and vectors through agents but one of each kind and file; and what
-  takes more than four seconds by ``tests/durations.txt``, unless it is a claim of the contract
+  lasts more than six seconds beside others by ``tests/durations.txt``, unless it is a claim of the contract
   suite or has the mark ``ci``;
 - ``ci``: every other test that takes more than a second with its own fixtures, or needs a fixture
   of a wider scope that takes more than ten: those of ``tests/durations.txt``, and those with the
@@ -35,7 +35,7 @@ import pytest
 
 from tests._busy import slowness
 from tests._costs import ROOT, Costs, Measure, TestCost, cost_of, fixture_name
-from tests._durations import DURATIONS, Durations, function_of, recorded
+from tests._durations import DURATIONS, LASTED_LONG_S, Durations, function_of, recorded
 from tests._groups import group
 
 if TYPE_CHECKING:
@@ -66,8 +66,6 @@ MECHANISMS = {"embedded", "redis", "mysql", "postgresql"}
 #: The claims of the contract suite that are the same for lineages beside values.
 BESIDE = re.compile(r"^tests/contract/test_\w+_stored\.py")
 FAULTS = "antipode_testing.contract.faults"
-#: A test that usually takes this long is too dear for every change.
-TOO_DEAR_S = 4.0
 #: A test without the mark that takes this long with its own fixtures fails in CI; on a slower
 #: machine (`slowness`) as many times longer, and so below.
 TOO_SLOW_S = 3.0
@@ -89,7 +87,7 @@ def tier_of(item: pytest.Item, slow: Mapping[str, Slow] = MappingProxyType({})) 
         return "nightly"
     function = function_of(item.nodeid)
     kept = contract or item.get_closest_marker("ci")
-    if not kept and function in slow and slow[function].usual_s > TOO_DEAR_S:
+    if not kept and function in slow and slow[function].lasted_s > LASTED_LONG_S:
         return "nightly"
     if item.get_closest_marker("slow") or (contract and stores - MECHANISMS):
         return "ci"

@@ -11,9 +11,17 @@ import pytest
 
 from tests._busy import slowness
 from tests._costs import TestCost, plain
-from tests._durations import Slow, function_of, merged, recorded, slow_fixtures, slow_functions
+from tests._durations import (
+    LASTED_LONG_S,
+    Slow,
+    function_of,
+    merged,
+    recorded,
+    slow_fixtures,
+    slow_functions,
+)
 from tests._groups import chunks, store_of
-from tests._tiers import TOO_DEAR_S, TOO_SLOW_FIXTURE_S, TOO_SLOW_S, tier_of, too_dear
+from tests._tiers import TOO_SLOW_FIXTURE_S, TOO_SLOW_S, tier_of, too_dear
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -41,13 +49,13 @@ def test_a_fixture_decides_the_tier(dear: int, request: pytest.FixtureRequest) -
 
 
 def test_what_is_too_dear_for_ci(request: pytest.FixtureRequest) -> None:
-    """It is for nightly runs by what one case takes, unless it is marked to stay."""
+    """It is for nightly runs by how long one case lasts, unless it is marked to stay."""
     item = request.node
     function = function_of(item.nodeid)
-    assert tier_of(item, {function: Slow(99.0, TOO_DEAR_S)}) == "ci"
-    assert tier_of(item, {function: Slow(99.0, TOO_DEAR_S + 0.1)}) == "nightly"
+    assert tier_of(item, {function: Slow(99.0, LASTED_LONG_S)}) == "ci"
+    assert tier_of(item, {function: Slow(99.0, LASTED_LONG_S + 0.1)}) == "nightly"
     item.add_marker("ci")
-    assert tier_of(item, {function: Slow(99.0, TOO_DEAR_S + 0.1)}) == "ci"
+    assert tier_of(item, {function: Slow(99.0, LASTED_LONG_S + 0.1)}) == "ci"
 
 
 def test_processes_know_the_groups(request: pytest.FixtureRequest) -> None:
@@ -78,8 +86,14 @@ def test_wide_fixtures_have_a_limit() -> None:
 
 
 def test_a_function_is_slow_by_its_parametrisations() -> None:
-    """It is when the usual one takes over a second, or all of them together over eight."""
-    assert slow_functions({"a": [1.1, 1.2], "b": [0.9] * 9, "c": [0.9]}).keys() == {"a", "b"}
+    """It is when the usual one takes over a second, all together over eight, or one lasts long."""
+    calls = {
+        "a": [(1.1, 1.1), (1.2, 1.2)],
+        "b": [(0.9, 0.9)] * 9,
+        "c": [(0.9, LASTED_LONG_S)],
+        "d": [(0.9, LASTED_LONG_S + 0.1)],
+    }
+    assert slow_functions(calls).keys() == {"a", "b", "d"}
 
 
 def test_a_fixture_is_slow_by_one_set_up() -> None:

@@ -65,6 +65,7 @@ def found(topology: PostgreSQLTopology, settings: dict[str, str]) -> Counter[str
         return Counter(requests.post(address, timeout=60).text for _ in range(REQUESTS))
 
 
+@pytest.mark.ci
 def test_two_lines_prevent_what_the_page_says(antipode_postgresql: PostgreSQLTopology) -> None:
     """Without them the second service finds nothing at the standby; with them all that was sent."""
     topology = antipode_postgresql

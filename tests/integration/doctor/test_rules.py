@@ -37,6 +37,7 @@ def test_clients_that_are_made_later(antipode_redis: RedisTopology) -> None:
         assert not problems()
 
 
+@pytest.mark.ci
 def test_clients_that_rules_name(antipode_redis: RedisTopology) -> None:
     """Nothing is said of their rules, and their servers answer."""
     antipode.setup(datastores=rules(antipode_redis))

@@ -378,6 +378,7 @@ print("done", flush=True)
 """
 
 
+@pytest.mark.ci
 @pytest.mark.slow
 @pytest.mark.parametrize("first", ["django", "antipode"])
 def test_django_on_pymysql_meets_errors(sql: Sql, first: str) -> None:

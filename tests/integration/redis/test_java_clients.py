@@ -75,6 +75,7 @@ def test_places_are_those_of_calls(antipode_redis: RedisTopology, tmp_path: Path
     assert len({each["line"] for each in written}) == 5
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("answers", [None, b"-ERR unknown command\r\n"], ids=["closes", "refuses"])
 def test_jedis_where_info_is_not_passed(
     antipode_redis: RedisTopology, answers: bytes | None

@@ -179,6 +179,7 @@ def test_a_connection_for_each_request(
         assert rows(topology) == 3
 
 
+@pytest.mark.ci
 @pytest.mark.store("redis")
 @pytest.mark.parametrize("how", ["placed", "automatic"])
 def test_the_first_client_of_a_process_waits(

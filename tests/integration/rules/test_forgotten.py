@@ -287,6 +287,7 @@ def test_services_warn_of_nothing_where_nothing_is_forgotten(shop: Shop) -> None
     assert not "".join(map(shop.told, SERVICES))
 
 
+@pytest.mark.ci
 def test_the_dry_run_finds_nothing_where_nothing_is_forgotten(shop: Shop) -> None:
     """It says what it counted."""
     report = shop.dry_run()

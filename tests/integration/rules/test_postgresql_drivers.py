@@ -136,6 +136,7 @@ def test_a_connection_of_asyncpg_that_was_made_before(topology: PostgreSQLTopolo
     assert asyncio.run(run()) == 1
 
 
+@pytest.mark.ci
 def test_what_a_call_says_goes_before_rules(topology: PostgreSQLTopology) -> None:
     """A connection that a factory of the library makes has the name that its call gave."""
     from antipode_shims import postgresql

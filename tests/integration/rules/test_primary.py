@@ -46,6 +46,7 @@ def counted(name: str) -> int:
     return metrics().get(Metric(name, "cache"), 0)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "options", [{}, {"db": 1, "decode_responses": True, "protocol": 3}], ids=str
 )

@@ -63,6 +63,7 @@ def test_teardown_undoes_it(framework: str) -> None:
     assert served(framework, "undone") == ("1", None)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("client", ["requests", "httpx"])
 def test_clients_are_covered(covered: None, client: str) -> None:
     """What the other service added is in the caller's scope, and it got what the caller had."""

@@ -59,6 +59,7 @@ def test_degrees_and_clustering_are_as_published(friends: list[set[int]]) -> Non
     assert statistics.mean(shares) == pytest.approx(CLUSTERING, abs=0.02)
 
 
+@pytest.mark.ci
 @pytest.mark.slow
 def test_a_seed_makes_the_same_graph(graph: list[Friendship]) -> None:
     """The same from the same seed, and another from another."""
