@@ -14,7 +14,7 @@ if [[ ${CI:-} == true || -n ${REQUIRE:-} ]]; then
     export ANTIPODE_REQUIRE_AGENTS=cpp,java
 fi
 
-# Budgets count calls, and what other tests leave in a process adds some: they have a process of their own.
+# Budgets count calls, and what other tests leave in a process adds some: they have processes of their own.
 budgets=() others=()
 for argument in "$@"; do
     if [[ $argument == tests/budgets* ]]; then budgets+=("$argument"); else others+=("$argument"); fi
@@ -22,7 +22,7 @@ done
 # The style that is a test is run by `make check`, which CI and contributors run first.
 (($# > 0)) || budgets=(tests/budgets) others=(--ignore=tests/budgets --ignore=tests/tidy)
 if ((${#budgets[@]} > 0)); then
-    "$python" -m pytest -q -ra --tier="$tier" "${budgets[@]}" ||
+    "$python" -m pytest -q -ra -n 2 --dist loadfile --tier="$tier" "${budgets[@]}" ||
         (($? == 5)) # None is of this tier.
     [[ $# -eq 0 || " ${others[*]}" == *" tests"* ]] || exit 0 # Nothing but budgets was asked for.
 fi

@@ -80,7 +80,7 @@ def dramatiq(program: Program, topology: RedisTopology) -> Callable[[], None]:
         wait_until(program.done, what="the actors", timeout_s=120)
         worker.stop()
         broker.flush_all()
-        broker.close()
+        broker.client.connection_pool.disconnect()  # Its close() leaves the connections open.
 
     program.send = send
     return work
