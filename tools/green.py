@@ -42,7 +42,7 @@ INPUTS: Mapping[str, tuple[str, ...]] = {
         *("pyproject.toml", "testing", "tools", "README.md", "LICENSE", "CHANGELOG.md", "Makefile"),
         *("antipode", "antipode_cli", "shims", "benchmarks", "examples", "docs", "java", "cpp"),
         *(":(glob)tests/*", "tests/agent", "tests/unit", "tests/conformance", "tests/checker"),
-        ":!tools/green.json",
+        *(":!tools/green.json", ":!tools/tidied.json"),
     ),
     # The contract suite of Redis, with its servers in containers.
     "containers": (

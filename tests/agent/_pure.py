@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from typing import Any
 
 import antipode
@@ -65,6 +66,7 @@ class Pure:
         return _headers.judge(request["kind"], request["given"])
 
 
+@cache  # Each vector asks for it.
 def _version() -> str:
     from importlib.metadata import PackageNotFoundError, version
 

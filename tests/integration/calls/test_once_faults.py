@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from antipode import calls
-from antipode_testing import LagProxy
+from antipode_testing import LagProxy, wait_until
 from tests.integration.calls.conftest import INSERT, insert
 
 if TYPE_CHECKING:
@@ -64,8 +64,7 @@ def test_a_commit_whose_answer_is_lost_is_not_doubled(
     with ThreadPoolExecutor(1) as pool:
         called = pool.submit(call)
         assert committing.wait(30)
-        while database.charges() != [5]:
-            pass
+        wait_until(lambda: database.charges() == [5], what="the commit", timeout_s=30)
         proxy.cut()
         proxy.set_lag(0)
         proxy.heal()
