@@ -87,7 +87,8 @@ class EngineHooks(Generic[ShimT]):
             event.remove(engine, name, listener)
         for name in _POOLED:
             vars(engine.pool).pop(name, None)
-        vars(engine.dialect).pop("initialize", None)
+        for name in _ASKED:
+            vars(engine.dialect).pop(name, None)
         for connection in list(self._held):
             self.connections.detach(connection)
         self._held.clear()
@@ -275,16 +276,25 @@ def _wait_at(pool: Any, hooks: EngineHooks[Any]) -> Any:
     return pool
 
 
+#: What SQLAlchemy asks on its own: at the first connection, and with ``pool_pre_ping`` before it
+#: hands one out.
+_ASKED = ("initialize", "do_ping")
+
+
 def _ask_unrecorded(dialect: Any) -> None:
-    """Have what SQLAlchemy asks a server at the first connection be no read of a request's."""
+    """Have what SQLAlchemy asks a server on its own be no read of a request's."""
     weak = weakref.ref(dialect)
 
-    def initialize(connection: Any) -> Any:
-        one: Any = weak()
-        with unrecorded():
-            return type(one).initialize(one, connection)
+    def asking(name: str) -> Callable[[Any], Any]:
+        def ask(connection: Any) -> Any:
+            one: Any = weak()
+            with unrecorded():
+                return getattr(type(one), name)(one, connection)
 
-    dialect.initialize = initialize
+        return ask
+
+    for name in _ASKED:
+        setattr(dialect, name, asking(name))
 
 
 def _size_of(engine: Callable[[], Any]) -> int:

@@ -217,11 +217,15 @@ def test_the_first_client_of_a_process_waits(
 
 
 @pytest.mark.store("postgresql")
+@pytest.mark.parametrize(
+    ("driver", "pings"), [("psycopg", False), ("psycopg", True), ("psycopg2", True)]
+)
 def test_what_sqlalchemy_asks_on_its_own_is_no_read(
-    antipode_postgresql: PostgreSQLTopology, covered: None
+    antipode_postgresql: PostgreSQLTopology, covered: None, driver: str, *, pings: bool
 ) -> None:
-    """The first connection of an engine asks for versions: the request has one stale read."""
+    """An engine asks for versions at first, and whether a pooled one lives: one stale read."""
     del covered
+    pytest.importorskip(driver)
     import psycopg
     from sqlalchemy import create_engine, text
 
@@ -230,9 +234,11 @@ def test_what_sqlalchemy_asks_on_its_own_is_no_read(
     datastores = {"shop": [topology.url(), f"{far}?reads_from=replica"]}
     antipode.configure(datastores=datastores, barriers="auto", auto_timeout=0.05)
     antipode.setup()
-    engine = create_engine(far.replace("postgresql:", "postgresql+psycopg:"))
+    engine = create_engine(far.replace("postgresql:", f"postgresql+{driver}:"), pool_pre_ping=pings)
     stale = antipode.telemetry.Metric("served_stale", "shop")
     before = antipode.telemetry.metrics().get(stale, 0)
+    if pings:
+        engine.connect().close()
     topology.pause()
     try:
         with psycopg.connect(topology.url(), autocommit=True) as writer, antipode.scope():
