@@ -9,8 +9,8 @@ Each test is of one tier, the cheapest in which it can fail for its reason:
   ``ci`` holds for the same servers without them, the oldest and the newest releases, all variants
   of an application, what has the mark ``nightly``: the cases of products that others stand for
   (``tests/_pairwise.py``), and vectors through agents but one of each kind and file; and what
-  lasts more than six seconds beside others by ``tests/durations.txt``, unless it is a claim of the contract
-  suite or has the mark ``ci``;
+  lasts more than six seconds beside others by ``tests/durations.txt``, unless it is a claim of
+  the contract suite or has the mark ``ci``;
 - ``ci``: every other test that takes more than a second with its own fixtures, or needs a fixture
   of a wider scope that takes more than ten: those of ``tests/durations.txt``, and those with the
   mark ``slow``; and the contract suite over all stores but one of each mechanism;

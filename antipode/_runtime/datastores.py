@@ -158,8 +158,9 @@ def _refuse(shown: str, why: str) -> NoReturn:
 def _shown(text: str) -> str:
     """*text* without what may be a password, whatever signs it has in it."""
     hidden = re.sub(r"//.*@", "//***@", text, flags=re.DOTALL)
-    if "//" not in text and "@" in text:
-        hidden = f"***@{text.rpartition('@')[2]}"
+    before, slashes, rest = hidden.partition("//")
+    if "@" in before:
+        hidden = f"***@{before.rpartition('@')[2]}{slashes}{rest}"
     hidden = _NO_PORT.sub(r"\1:***", hidden)
     hidden = _OPTION.sub(_without_secret, hidden)
     return hidden if len(hidden) <= _MOST_SHOWN else f"{hidden[:_MOST_SHOWN]}..."

@@ -47,6 +47,11 @@ from tests._costs import ROOT
         ("sns://eu-west-1", "sns", [("eu-west-1", 443)], None),
         ("stomp://broker?receipts=true", "activemq", [("broker", 61613)], None),
         ("amqps://broker/%2Fvhost", "rabbitmq", [("broker", 5671)], "/vhost"),
+        ("amqp://broker/", "rabbitmq", [("broker", 5672)], None),
+        ("amqp://broker//", "rabbitmq", [("broker", 5672)], "/"),
+        ("valkeys://cache", "redis", [("cache", 6379)], None),
+        ("MySQL://user:p@secret@db/a%2Fb", "mysql", [("db", 3306)], "a/b"),
+        ("redis://cache?one_server=false", "redis", [("cache", 6379)], None),
     ],
 )
 def test_urls(url: str, store: str, places: list[tuple[str, int]], database: str | None) -> None:
@@ -116,6 +121,12 @@ def test_the_variable_and_the_argument_say_the_same(monkeypatch: pytest.MonkeyPa
         ("a='mysql://u:secret@h'", "begins with one of|a name and a URL"),
         ('{"a": "mysql://u:secret@h"}', "an entry is a name and a URL"),
         ("a=mysql:secret@h", "begins with one of|names no host|write"),
+        ("u:secret@ss=redis://h", "an entry is a name and a URL"),
+        ("a=mysql:/u:secret@h", "write / as %2F"),
+        ("a=redis://user:secret@h/1/2", "databases of Redis have numbers"),
+        ("a=postgresql://h1,h2/shop", "one host an entry"),
+        ("a=postgresql://h/shop?sslmode=require", "not 'sslmode'"),
+        ("a=mysql://h/shop?charset=utf8", "not 'charset'"),
     ],
 )
 def test_what_is_refused(text: str, why: str) -> None:
@@ -124,6 +135,13 @@ def test_what_is_refused(text: str, why: str) -> None:
         parsed(text)
     assert "ANTIPODE_DATASTORES" in str(raised.value)
     assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("between", ["\n", " ", ",\n  ", ", "])
+def test_what_parts_entries(between: str) -> None:
+    """Commas, blanks and lines, as environments spell a long variable."""
+    text = f"a=redis://h{between}b=mongodb://x,y{between}b=redis://i"
+    assert [rule.datastore for rule in parsed(text)] == ["a", "b", "b"]
 
 
 def test_which_rule_is_for_a_client() -> None:
