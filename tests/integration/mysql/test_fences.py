@@ -10,6 +10,7 @@ import pytest
 
 import antipode
 from antipode import Lineage, Status, VisibilityCheckError
+from antipode._runtime import metrics as _metrics
 from antipode_shims import mysql as shims
 from antipode_shims.mysql._endpoint.settings import ServerSettings
 from antipode_testing import MariaDBTopology, MySQLTopology
@@ -115,8 +116,11 @@ def test_two_primaries_are_no_fence(made: Any) -> None:
                     here.reader.read("late")
 
 
-def test_fence_without_the_privilege(here: Regions, caplog: pytest.LogCaptureFixture) -> None:
+def test_fence_without_the_privilege(
+    here: Regions, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Who may not ask what a server follows gets the missing GRANT; a plain read gets no error."""
+    monkeypatch.setattr(_metrics, "_logged", set())
     here.replicated()
     here.topology.execute(revoke(here.topology))
     here.topology.wait_replicated()
