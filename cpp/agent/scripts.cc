@@ -187,9 +187,9 @@ class VirtualRead final : public Stepper, public std::enable_shared_from_this<Vi
   /// Nothing was asked until the time was up.
   void GiveUp() {
     Guarded([this] {
-      const Unreachable away("scripted to be unasked");
-      floor_->Expire(away);
-      throw away;
+      const std::string why = "scripted to be unasked";
+      floor_->Expire(Unreachable(why));
+      throw Unreachable(why);
     });
     Finish();
   }
